@@ -1,0 +1,161 @@
+#include "config/settings.hpp"
+
+#include <yaml-cpp/yaml.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <variant>
+
+namespace troupe {
+namespace {
+
+struct integer_setting {
+  int* value;
+  int low, high;
+};
+struct switch_setting {
+  bool* value;
+};
+struct text_setting {
+  std::string* value;
+};
+
+// One row a setting: the only list of names, used by every source and by describe().
+struct setting_row {
+  std::string_view section, key;
+  std::variant<integer_setting, switch_setting, text_setting> target;
+};
+
+std::vector<setting_row> rows_of(settings& s) {
+  return {
+      {"model", "path", text_setting{&s.model.path}},
+      {"model", "alias", text_setting{&s.model.alias}},
+      {"model", "chat_template", text_setting{&s.model.chat_template}},
+      {"server", "host", text_setting{&s.server.host}},
+      {"server", "port", integer_setting{&s.server.port, 0, 65'535}},
+      {"server", "threads", integer_setting{&s.server.threads, 1, 64}},
+      {"server", "connections_max", integer_setting{&s.server.connections_max, 1, 100'000}},
+      {"server", "send_queue_kib_max", integer_setting{&s.server.send_queue_kib_max, 64, 1 << 20}},
+      {"server", "echo_route", switch_setting{&s.server.echo_route}},
+      {"cpu", "threads", integer_setting{&s.cpu.threads, 0, 1024}},
+      {"cpu", "isa", text_setting{&s.cpu.isa}},
+      {"memory", "context_tokens", integer_setting{&s.memory.context_tokens, 0, 1 << 24}},
+      {"memory", "kv_mib", integer_setting{&s.memory.kv_mib, 0, 1 << 24}},
+      {"memory", "kv_shards", integer_setting{&s.memory.kv_shards, 1, 64}},
+      {"memory", "prefix_reuse", switch_setting{&s.memory.prefix_reuse}},
+      {"scheduler", "running_max", integer_setting{&s.scheduler.running_max, 1, 256}},
+      {"scheduler", "waiting_max", integer_setting{&s.scheduler.waiting_max, 0, 1024}},
+      {"scheduler", "step_tokens", integer_setting{&s.scheduler.step_tokens, 1, 8192}},
+      {"process", "exit_with_parent", switch_setting{&s.process.exit_with_parent}},
+      {"process", "shutdown_ms", integer_setting{&s.process.shutdown_ms, 100, 600'000}},
+      {"process", "fault_injection", switch_setting{&s.process.fault_injection}},
+  };
+}
+
+std::string full_name(const setting_row& row) { return std::string(row.section) + "." + std::string(row.key); }
+
+struct assign {
+  const setting_row& row;
+  std::string_view text;
+
+  result<void> operator()(const integer_setting& target) const {
+    int value = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (code != std::errc{} || end != text.data() + text.size() || value < target.low || value > target.high)
+      return fail(errc::invalid_argument, full_name(row) + ": '" + std::string(text) + "' is not a whole number from " +
+                                              std::to_string(target.low) + " to " + std::to_string(target.high));
+    *target.value = value;
+    return {};
+  }
+  result<void> operator()(const switch_setting& target) const {
+    if (text == "true" || text == "on" || text == "yes")
+      *target.value = true;
+    else if (text == "false" || text == "off" || text == "no")
+      *target.value = false;
+    else
+      return fail(errc::invalid_argument, full_name(row) + ": '" + std::string(text) + "' is neither true nor false");
+    return {};
+  }
+  result<void> operator()(const text_setting& target) const {
+    *target.value = std::string(text);
+    return {};
+  }
+};
+
+result<void> set(std::vector<setting_row>& rows, std::string_view section, std::string_view key, std::string_view text) {
+  for (const auto& row : rows)
+    if (row.section == section && row.key == key)
+      return std::visit(assign{row, text}, row.target);
+  return fail(errc::invalid_argument, "unknown setting '" + std::string(section) + "." + std::string(key) + "'");
+}
+
+} // namespace
+
+result<void> apply_yaml(settings& s, std::string_view text) {
+  auto rows = rows_of(s);
+  try {
+    const YAML::Node root = YAML::Load(std::string(text));
+    if (root.IsNull())
+      return {};
+    if (!root.IsMap())
+      return fail(errc::invalid_argument, "settings: the top level is not a map of sections");
+    for (const auto& section : root) {
+      const auto name = section.first.as<std::string>();
+      if (!section.second.IsMap())
+        return fail(errc::invalid_argument, "settings: section '" + name + "' is not a map");
+      for (const auto& entry : section.second) {
+        const auto key = entry.first.as<std::string>();
+        if (!entry.second.IsScalar())
+          return fail(errc::invalid_argument, name + "." + key + ": not a single value");
+        if (auto done = set(rows, name, key, entry.second.Scalar()); !done)
+          return fail(done.fault().code,
+                      "line " + std::to_string(entry.second.Mark().line + 1) + ": " + done.fault().message);
+      }
+    }
+    return {};
+  } catch (const YAML::Exception& e) {
+    return fail(errc::invalid_argument, "settings: line " + std::to_string(e.mark.line + 1) + ": " + e.msg);
+  }
+}
+
+result<void> apply_override(settings& s, std::string_view assignment) {
+  const auto equals = assignment.find('=');
+  const auto dot = assignment.find('.');
+  if (equals == std::string_view::npos || dot == std::string_view::npos || dot > equals)
+    return fail(errc::invalid_argument, "'" + std::string(assignment) + "' is not section.key=value");
+  auto rows = rows_of(s);
+  return set(rows, assignment.substr(0, dot), assignment.substr(dot + 1, equals - dot - 1), assignment.substr(equals + 1));
+}
+
+result<void> apply_environment(settings& s) {
+  for (const auto& row : rows_of(s)) {
+    std::string name = "TROUPE_" + std::string(row.section) + "_" + std::string(row.key);
+    for (char& c : name)
+      if (c >= 'a' && c <= 'z')
+        c = static_cast<char>(c - 'a' + 'A');
+    const char* text = std::getenv(name.c_str());
+    if (text == nullptr)
+      continue;
+    if (auto done = std::visit(assign{row, text}, row.target); !done)
+      return fail(done.fault().code, "environment " + name + ": " + done.fault().message);
+  }
+  return {};
+}
+
+std::string describe(const settings& s) {
+  settings copy = s;
+  std::string out;
+  for (const auto& row : rows_of(copy)) {
+    out += full_name(row) + "=";
+    if (const auto* i = std::get_if<integer_setting>(&row.target))
+      out += std::to_string(*i->value);
+    else if (const auto* b = std::get_if<switch_setting>(&row.target))
+      out += *b->value ? "true" : "false";
+    else
+      out += *std::get<text_setting>(row.target).value;
+    out += "\n";
+  }
+  return out;
+}
+
+} // namespace troupe

@@ -1,0 +1,60 @@
+// All settings, with their defaults. Sources, later wins: defaults, YAML file, TROUPE_* environment, --set and flags. A value
+// that is unknown, of a wrong type or out of range stops the start with one line that names it.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace troupe {
+
+struct settings {
+  struct {
+    std::string path;          // file or folder; empty: the bundled model
+    std::string alias;         // the name clients use; empty: the model's own
+    std::string chat_template; // empty: from the file
+  } model;
+  struct {
+    std::string host = "127.0.0.1";
+    int port = 8000;           // 0: any free one
+    int threads = 1;
+    int connections_max = 12'000;
+    int send_queue_kib_max = 4096;
+    bool echo_route = false;   // /__echo for conformance probes
+  } server;
+  struct {
+    int threads = 0;           // 0: the cores of this process
+    std::string isa;           // empty: the best of this machine
+  } cpu;
+  struct {
+    int context_tokens = 0;    // 0: the model's
+    int kv_mib = 0;            // 0: room for max(8 contexts of 4096, 1 full context), at most a quarter of RAM
+    int kv_shards = 2;
+    bool prefix_reuse = true;
+  } memory;
+  struct {
+    int running_max = 64;      // sequences in one step
+    int waiting_max = 256;     // beyond it requests are refused
+    int step_tokens = 256;     // tokens in one step: decodes plus a slice of prefill
+  } scheduler;
+  struct {
+    bool exit_with_parent = false;
+    int shutdown_ms = 5000;
+    bool fault_injection = false; // the kill routes that tests use
+  } process;
+};
+
+// `text` as YAML; unknown keys are errors.
+result<void> apply_yaml(settings& s, std::string_view text);
+// One "section.key=value".
+result<void> apply_override(settings& s, std::string_view assignment);
+// TROUPE_SECTION_KEY from the environment.
+result<void> apply_environment(settings& s);
+// Every key with its current value, "section.key=value" a line.
+std::string describe(const settings& s);
+
+} // namespace troupe

@@ -1,0 +1,28 @@
+// The CPU backend: packed weights, kernels chosen for this machine, paged KV in host memory, one thread team.
+//
+// Owned and called by one compute stream thread, which leads the team; the team sleeps when no step runs. KV memory is reserved
+// at start and touched when first written.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "base/log.hpp"
+#include "base/result.hpp"
+#include "model/backend.hpp"
+#include "model/weights.hpp"
+
+namespace troupe {
+
+struct cpu_options {
+  int threads = 0;                // 0: the cores this process may use
+  std::uint32_t pages = 1024;     // KV pages
+  int step_tokens_max = 512;
+  int usable_vocabulary = 0;      // ids below this can be sampled; 0: all rows
+  std::string isa;                // "", "plain", "avx2", "avx512": "" picks the best that passes its self-test
+  log_sink log;
+};
+
+// errc::no_memory or errc::unsupported (an isa that this machine lacks).
+result<std::unique_ptr<backend>> make_cpu_backend(model_weights weights, const cpu_options& options);
+
+} // namespace troupe

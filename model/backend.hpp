@@ -1,0 +1,86 @@
+// The one border to hardware: the CPU backend, the CUDA backend and the tests' fakes implement it.
+//
+// A backend owns the weights in its own layout and the KV pages' memory; it decides nothing. One thread calls it (its compute
+// stream). Pages hold limits::page_tokens tokens; which page holds what is the caller's business (memory/).
+//
+// Results must not depend on what a sequence is batched with, nor on how its prompt is cut into chunks: the same tokens at the
+// same positions give the same bits.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/result.hpp"
+#include "base/sampling.hpp"
+
+namespace troupe {
+
+using page_table = std::vector<page_id>;
+
+// One sequence's part of a step: computes tokens[0..n) at positions position..position+n, given that all earlier positions
+// are already in its pages.
+struct sequence_step {
+  request_id id;
+  std::vector<token_id> tokens;              // at least 1
+  std::int32_t position = 0;                 // of tokens[0]
+  std::shared_ptr<const page_table> pages;   // covers position + tokens.size() at least
+  bool sample = false;                       // choose the token after tokens.back()
+  std::shared_ptr<const sampling_params> sampling; // where sample
+  std::vector<token_count> counts;           // where sampling->penalises()
+};
+
+struct page_copy {
+  page_id from = 0;
+  page_id to = 0;
+};
+
+// What one step does: copies first, then every sequence. Copies of a step do not overlap.
+struct step_plan {
+  std::uint64_t number = 0;
+  std::vector<page_copy> copies;
+  std::vector<sequence_step> sequences;
+
+  int tokens() const noexcept {
+    int n = 0;
+    for (const auto& s : sequences)
+      n += static_cast<int>(s.tokens.size());
+    return n;
+  }
+};
+
+struct sequence_result {
+  request_id id;
+  std::optional<sampled_token> token;  // where sample was asked
+  std::optional<error> fault;          // this sequence failed; the others' results stand
+};
+
+struct step_result {
+  std::uint64_t number = 0;
+  std::vector<sequence_result> sequences; // in the plan's order
+  double seconds = 0;                     // wall time inside the backend
+};
+
+struct backend_shape {
+  std::uint32_t pages = 0;       // KV pages the pool has
+  std::size_t page_bytes = 0;    // all layers, keys and values
+  std::size_t weight_bytes = 0;  // packed, as read each decode step
+  int vocabulary = 0;            // logits a row
+  int step_tokens_max = 0;       // tokens a step may carry
+  std::string description;       // "cpu avx2, 2 threads"
+};
+
+class backend {
+public:
+  virtual ~backend() = default;
+  virtual backend_shape shape() const = 0;
+  // A whole-step failure (errc::device_failed) leaves pages of the plan's sequences undefined at the plan's positions, and all
+  // others intact; the step may be run again.
+  virtual result<step_result> run(const step_plan& plan) = 0;
+};
+
+} // namespace troupe

@@ -1,0 +1,60 @@
+// Byte-level BPE, exact to Hugging Face's ids. Immutable after building: any number of threads may encode and decode.
+//
+// Text and control are kept apart: encode() never produces an added token, whatever the text says; only the chat template
+// places those, as ids (model/chat_template.hpp).
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "model/tokenizer_data.hpp"
+
+namespace troupe {
+
+class tokenizer {
+public:
+  static result<std::shared_ptr<const tokenizer>> build(tokenizer_data data);
+  ~tokenizer();
+
+  // Appends the ids of `text` (any bytes; invalid UTF-8 is encoded byte by byte). Never matches added tokens.
+  void encode(std::string_view text, std::vector<token_id>& out) const;
+  std::vector<token_id> encode(std::string_view text) const;
+
+  // As Hugging Face's encode(add_special_tokens=False): added tokens inside `text` are matched. For trusted text only
+  // (tests, `troupe tokenize --special`, raw completions' prompts where the operator allows it).
+  std::vector<token_id> encode_with_added_tokens(std::string_view text) const;
+
+  // The bytes of one token: text for normal and user-defined tokens, its name for control tokens. Unknown ids give "".
+  std::string_view bytes_of(token_id token) const noexcept;
+  token_kind kind_of(token_id token) const noexcept; // unused for ids outside the vocabulary
+  // The id of an added token's exact text, or -1.
+  token_id added_token(std::string_view text) const noexcept;
+
+  // Concatenated bytes; control tokens are left out unless asked for.
+  std::string decode(const std::vector<token_id>& tokens, bool keep_control = false) const;
+
+  int size() const noexcept;            // ids in use; rows of the embedding beyond it are never sampled
+  token_id bos() const noexcept;
+  bool adds_bos() const noexcept;
+  token_id eos() const noexcept;
+
+private:
+  struct tables;
+  explicit tokenizer(std::unique_ptr<tables> t);
+  std::unique_ptr<tables> tables_;
+};
+
+// Turns a stream of token bytes into text that never splits a UTF-8 character: push() returns what is complete; invalid
+// bytes become U+FFFD exactly as decoding the whole would give. Bytes held back: at most 3.
+class utf8_stream {
+public:
+  std::string push(std::string_view bytes);
+  std::string finish(); // what is left, as U+FFFD
+
+private:
+  std::string held_;
+};
+
+} // namespace troupe
