@@ -27,6 +27,8 @@ inline constexpr int context_tokens_max = 1 << 24;
 inline constexpr int page_tokens = 16;
 static_assert((page_tokens & (page_tokens - 1)) == 0, "positions are split by masks");
 inline constexpr int kv_shards_max = 64;
+inline constexpr std::uint32_t kv_pages_max = 1u << 24; // a shard; more is refused at the start
+inline constexpr std::uint32_t kv_leases_max = 1024;    // a shard; beyond it a reservation is refused (no_memory)
 
 // -- requests (invalid_argument or too_large error) --
 inline constexpr int stop_strings_max = 16;
@@ -35,10 +37,24 @@ inline constexpr int top_logprobs_max = 20;
 inline constexpr int logit_bias_max = 1024;
 inline constexpr int messages_max = 4096;
 inline constexpr int tools_max = 512;
+inline constexpr std::size_t tool_call_bytes_max = 1u << 20; // one call that the model writes; beyond it is text
+inline constexpr float temperature_max = 2.0f;               // as OpenAI's API
+inline constexpr float penalty_max = 2.0f;                   // presence and frequency, either sign
+inline constexpr int tool_calls_max = 512;       // of one message
+inline constexpr int content_parts_max = 4096;   // of one message
 
 // -- queues (queue_full error, refused before tokenising) --
 inline constexpr int waiting_requests_max = 1024;
 inline constexpr int running_sequences_max = 256;
+
+// -- the batcher --
+inline constexpr int step_tokens_max = 1 << 16;         // the settings are refused
+inline constexpr int end_tokens_max = 64;               // of a request; invalid_argument
+inline constexpr int priority_max = 100;                // and -100; invalid_argument
+inline constexpr int reservations_outstanding_max = 16; // further ones wait for an answer
+inline constexpr int reservation_failures_max = 3;      // in a row, other than for want of memory; then the request fails
+inline constexpr int step_failures_max = 2;             // in a row with one sequence; then its request fails (device_failed)
+static_assert(kv_leases_max >= 2 * static_cast<std::uint32_t>(running_sequences_max), "leases being released count, too");
 
 // -- the edge --
 inline constexpr std::size_t header_bytes_max = 16u << 10;
@@ -50,14 +66,34 @@ inline constexpr int json_depth_max = 64;
 inline constexpr int websocket_lanes_max = 16;
 inline constexpr int websocket_lane_queue_max = 8;
 inline constexpr int stored_responses_max = 4096;           // oldest is dropped
+inline constexpr std::size_t stored_responses_bytes_max = 256u << 20; // oldest is dropped
+inline constexpr int socket_stored_responses_max = 128;     // of one socket, with store:false; oldest is dropped
+inline constexpr std::size_t metadata_bytes_max = 64u << 10;
+inline constexpr std::size_t pipelined_bytes_max = 64u << 10; // read ahead of an unfinished answer; then the connection ends
+inline constexpr std::size_t linger_bytes_max = 1u << 20;     // read and dropped after a refusal, so that the client sees it
+inline constexpr std::size_t websocket_read_pause_bytes = 1u << 20; // queued to a peer; it is not read until it reads
+inline constexpr int refused_connections_max = 64;          // over the cap but told so with 429; beyond: closed unanswered
 inline constexpr auto header_deadline = 10s;
 inline constexpr auto body_deadline = 60s;
 inline constexpr auto idle_connection_deadline = 120s;
 inline constexpr auto websocket_ping_interval = 20s;
+inline constexpr auto websocket_pong_deadline = 25s;        // no byte since the ping: close 1011
+inline constexpr auto websocket_life = 60min;               // then running responses end and the socket closes with 1001
+inline constexpr auto write_stall_deadline = 30s;           // no byte taken by the peer: cancel and drop
+inline constexpr auto sse_ping_interval = 10s;
+inline constexpr auto linger_deadline = 5s;
+inline constexpr auto edge_tick = 5s;                       // all edge deadlines are checked at this pace
 
 // -- actors --
 inline constexpr auto shutdown_deadline = 5s;
 inline constexpr int restarts_max = 10; // within restart_window; then new work is refused
 inline constexpr auto restart_window = 60s;
+inline constexpr auto restart_delay_min = 20ms; // before the second restart within the window; the first comes at once
+inline constexpr auto restart_delay_max = 2s;   // doubled up to here
+inline constexpr int resubmissions_max = 64;    // of one request after deaths; unavailable beyond
+inline constexpr auto step_deadline = 120s;     // a step that runs longer makes the health failing
+inline constexpr int workers_max = 16;          // tokenising threads
+inline constexpr int control_threads = 2;       // that run the control actors
+inline constexpr int in_flight_requests_max = waiting_requests_max + running_sequences_max; // queue_full beyond
 
 } // namespace troupe::limits

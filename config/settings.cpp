@@ -2,6 +2,7 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <variant>
@@ -19,11 +20,14 @@ struct switch_setting {
 struct text_setting {
   std::string* value;
 };
+struct list_setting { // comma-separated; empty parts are left out
+  std::vector<std::string>* value;
+};
 
 // One row a setting: the only list of names, used by every source and by describe().
 struct setting_row {
   std::string_view section, key;
-  std::variant<integer_setting, switch_setting, text_setting> target;
+  std::variant<integer_setting, switch_setting, text_setting, list_setting> target;
 };
 
 std::vector<setting_row> rows_of(settings& s) {
@@ -37,6 +41,8 @@ std::vector<setting_row> rows_of(settings& s) {
       {"server", "connections_max", integer_setting{&s.server.connections_max, 1, 100'000}},
       {"server", "send_queue_kib_max", integer_setting{&s.server.send_queue_kib_max, 64, 1 << 20}},
       {"server", "echo_route", switch_setting{&s.server.echo_route}},
+      {"server", "api_keys", list_setting{&s.server.api_keys}},
+      {"server", "allowed_origins", list_setting{&s.server.allowed_origins}},
       {"cpu", "threads", integer_setting{&s.cpu.threads, 0, 1024}},
       {"cpu", "isa", text_setting{&s.cpu.isa}},
       {"memory", "context_tokens", integer_setting{&s.memory.context_tokens, 0, 1 << 24}},
@@ -78,6 +84,16 @@ struct assign {
   }
   result<void> operator()(const text_setting& target) const {
     *target.value = std::string(text);
+    return {};
+  }
+  result<void> operator()(const list_setting& target) const {
+    target.value->clear();
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const auto end = std::min(text.find(',', begin), text.size());
+      if (end > begin)
+        target.value->emplace_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
     return {};
   }
 };
@@ -151,8 +167,11 @@ std::string describe(const settings& s) {
       out += std::to_string(*i->value);
     else if (const auto* b = std::get_if<switch_setting>(&row.target))
       out += *b->value ? "true" : "false";
+    else if (const auto* t = std::get_if<text_setting>(&row.target))
+      out += *t->value;
     else
-      out += *std::get<text_setting>(row.target).value;
+      for (const auto& item : *std::get<list_setting>(row.target).value)
+        out += (out.back() == '=' ? "" : ",") + item;
     out += "\n";
   }
   return out;

@@ -25,6 +25,8 @@ struct settings {
     int connections_max = 12'000;
     int send_queue_kib_max = 4096;
     bool echo_route = false;   // /__echo for conformance probes
+    std::vector<std::string> api_keys;        // comma-separated; empty: none is asked for, and only loopback is served
+    std::vector<std::string> allowed_origins; // comma-separated; browsers' origins besides the server's own
   } server;
   struct {
     int threads = 0;           // 0: the cores of this process

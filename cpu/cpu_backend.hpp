@@ -3,7 +3,10 @@
 // Owned and called by one compute stream thread, which leads the team; the team sleeps when no step runs. KV memory is reserved
 // at start and touched when first written.
 #pragma once
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/log.hpp"
@@ -19,10 +22,13 @@ struct cpu_options {
   int step_tokens_max = 512;
   int usable_vocabulary = 0;      // ids below this can be sampled; 0: all rows
   std::string isa;                // "", "plain", "avx2", "avx512": "" picks the best that passes its self-test
+  bool pin_threads = false;       // tie each worker to a core; the caller's thread stays as it is
   log_sink log;
+  // Sees every sampled row's logits before a token is chosen from them; for tests. Called by one thread at a time.
+  std::function<void(const request_id&, std::span<const float>)> on_logits;
 };
 
-// errc::no_memory or errc::unsupported (an isa that this machine lacks).
+// errc::no_memory, errc::unsupported (an isa that this machine lacks) or errc::model_format (tensors of contradictory shapes).
 result<std::unique_ptr<backend>> make_cpu_backend(model_weights weights, const cpu_options& options);
 
 } // namespace troupe

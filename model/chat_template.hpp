@@ -2,8 +2,11 @@
 //
 // Injection-proof by construction: a template emits alternating literal control ids and text runs; text (template words plus
 // message bodies) is encoded with added-token matching off, one run between two control tokens, which keeps exact parity with
-// Hugging Face on benign text.
+// Hugging Face on benign text. What the message bodies say never becomes a control id, and never decides which messages are
+// tool results: a user message is a query even where its text wears the <tool_response> wrapper (the Jinja texts of Qwen3
+// would take it for a tool's answer). Immutable; any thread may render.
 #pragma once
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,35 +18,50 @@
 
 namespace troupe {
 
-enum class template_kind { qwen3, chatml, qwen2_5, llama3 };
+enum class template_kind {
+  qwen3,          // thinking can be switched (enable_thinking)
+  chatml,         // no default system prompt, no tools
+  qwen2_5,        // ChatML with Qwen2.5's default system prompt and tools
+  llama3,         // Llama 3 (3.1 and later add date lines: not this)
+  smollm2,        // ChatML with SmolLM2's default system prompt
+  qwen2,          // ChatML with Qwen2's default system prompt
+  qwen3_instruct, // Qwen3-2507 that never thinks
+  qwen3_thinking, // Qwen3-2507 that always thinks
+};
 std::string_view name_of(template_kind kind) noexcept;
 std::optional<template_kind> template_named(std::string_view name) noexcept;
+std::string template_names(); // all of them, for messages
 
 // errc::unsupported with a clear line when the text is none that we know.
 result<template_kind> recognise_template(std::string_view jinja_text);
 
 struct render_options {
-  std::vector<std::string> tools;       // JSON text each, as the client sent it
+  std::vector<std::string> tools; // JSON text each, as the client sent it
   bool add_generation_prompt = true;
-  std::optional<bool> enable_thinking;  // qwen3 only
+  std::optional<bool> enable_thinking; // qwen3 only; others have nothing to switch and ignore it
 };
 
 struct rendered_prompt {
   std::vector<token_id> tokens;
-  std::string text;            // the same, for tests and /render; not for tokenising
-  bool thinking_open = false;  // the answer starts inside a think block
+  std::string text;           // the same, for tests and /render; not for tokenising
+  bool thinking_open = false; // the answer starts inside a think block
 };
 
 class chat_template {
 public:
   // errc::model_format when the tokenizer lacks a control token that the template needs.
   static result<chat_template> create(template_kind kind, std::shared_ptr<const tokenizer> tokens);
+  // errc::invalid_argument: no message, an unknown role, or a tool that is no JSON object. errc::unsupported: tools or tool
+  // calls for a template that has no form for them.
   result<rendered_prompt> render(const std::vector<chat_message>& messages, const render_options& options) const;
   template_kind kind() const noexcept { return kind_; }
-  bool thinks() const noexcept { return kind_ == template_kind::qwen3; }
+  bool thinks() const noexcept { return kind_ == template_kind::qwen3 || kind_ == template_kind::qwen3_thinking; }
+  bool takes_tools() const noexcept;
 
 private:
-  template_kind kind_ = template_kind::qwen3;
+  chat_template(template_kind kind, std::shared_ptr<const tokenizer> tokens) : kind_(kind), tokens_(std::move(tokens)) {}
+
+  template_kind kind_;
   std::shared_ptr<const tokenizer> tokens_;
 };
 

@@ -1,10 +1,17 @@
-// The specification: a plain float32 forward pass that a reader can check against the papers and the other backends are
-// tested against. One sequence, KV kept as float vectors, no threads, no intrinsics. Slow on purpose.
+// The specification: a plain float32 forward pass that a reader can check against the papers and that the backends are tested
+// against. Slow on purpose: one thread, no intrinsics.
+//
+// Owns one sequence's keys and values as float vectors; borrows the weights, which must outlive it. Matrix rows are expanded to
+// floats each time they are used (nothing is cached), so that it needs little memory whatever the weight type.
+// Promises: a token's logits do not depend on how the tokens before it were cut into calls, to the bit.
+// Limits: the position is bounded by memory alone. One thread at a time.
 #pragma once
+#include <cstddef>
 #include <span>
 #include <vector>
 
 #include "base/ids.hpp"
+#include "model/rope.hpp"
 #include "model/weights.hpp"
 
 namespace troupe {
@@ -13,15 +20,24 @@ class reference_model {
 public:
   explicit reference_model(const model_weights& weights);
 
-  // Computes `tokens` after everything fed before; returns the logits after the last one. [vocabulary]
+  // Computes `tokens` (at least one, each a row of the embedding) after everything fed before; returns the logits after the
+  // last one. [vocabulary]
   std::vector<float> feed(std::span<const token_id> tokens);
+  // The same, with the logits after every token. [tokens][vocabulary]
+  std::vector<std::vector<float>> feed_all(std::span<const token_id> tokens);
   void reset();
   int position() const noexcept { return position_; }
 
 private:
-  std::vector<float> feed_one(token_id token);
+  using matrix = std::vector<std::vector<float>>; // [token][width]
+
+  matrix hidden_states(std::span<const token_id> tokens); // after the last layer and norm; advances position_
+  void attend(std::size_t layer, matrix& x);
+  void feed_forward(std::size_t layer, matrix& x);
+  void turn(std::span<float> head, int position) const;
 
   const model_weights& weights_;
+  rope_table rope_;
   int position_ = 0;
   std::vector<std::vector<float>> keys_;   // per layer: [position][kv_width], after RoPE
   std::vector<std::vector<float>> values_; // per layer: [position][kv_width]

@@ -1,4 +1,7 @@
-// Rotary position embedding: the frequencies of every scaling kind, shared by the reference and the backends.
+// Rotary position embedding (Su et al. 2021): the frequencies of every scaling kind, shared by the reference and the backends.
+//
+// Promises: the same table for the same settings; frequencies are computed in double and rounded once. Any thread.
+// Limits: head_dim is even. Settings are taken as read from the file; the model reader has checked their ranges.
 #pragma once
 #include <vector>
 

@@ -15,16 +15,29 @@ namespace troupe {
 
 class tokenizer {
 public:
+  // errc::model_format where the data contradicts itself: sizes differ, ids out of range, a token stands there twice, a needed
+  // byte has no token, a merge names what is no normal token.
   static result<std::shared_ptr<const tokenizer>> build(tokenizer_data data);
   ~tokenizer();
 
-  // Appends the ids of `text` (any bytes; invalid UTF-8 is encoded byte by byte). Never matches added tokens.
+  // Appends the ids of `text` (any bytes; invalid UTF-8 keeps its bytes). Never matches added tokens. Bytes for which the
+  // vocabulary has no token are dropped, as Hugging Face does; only control characters and bytes that text never has can
+  // lack one (build() sees to that).
   void encode(std::string_view text, std::vector<token_id>& out) const;
   std::vector<token_id> encode(std::string_view text) const;
 
   // As Hugging Face's encode(add_special_tokens=False): added tokens inside `text` are matched. For trusted text only
   // (tests, `troupe tokenize --special`, raw completions' prompts where the operator allows it).
   std::vector<token_id> encode_with_added_tokens(std::string_view text) const;
+
+  // The first added token that stands in `text` at or after `from`, the longest at its place. length 0: there is none, and
+  // begin is the text's end.
+  struct added_match {
+    std::size_t begin = 0;
+    std::size_t length = 0;
+    token_id id = -1;
+  };
+  added_match find_added(std::string_view text, std::size_t from = 0) const noexcept;
 
   // The bytes of one token: text for normal and user-defined tokens, its name for control tokens. Unknown ids give "".
   std::string_view bytes_of(token_id token) const noexcept;
@@ -35,7 +48,7 @@ public:
   // Concatenated bytes; control tokens are left out unless asked for.
   std::string decode(const std::vector<token_id>& tokens, bool keep_control = false) const;
 
-  int size() const noexcept;            // ids in use; rows of the embedding beyond it are never sampled
+  int size() const noexcept; // ids in use; rows of the embedding beyond it are never sampled
   token_id bos() const noexcept;
   bool adds_bos() const noexcept;
   token_id eos() const noexcept;

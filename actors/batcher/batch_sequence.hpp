@@ -1,0 +1,80 @@
+// One request inside the batcher: its tokens, where its keys and values lie, and what is under way with it.
+// Plain data of batch_schedule, which alone changes it.
+//
+// Life: waiting -> reserving -> running -> gone. Back to waiting when a reservation is refused, when it is pre-empted, and when
+// its shard dies; its tokens stay, its pages do not. A sequence in the step that runs is never requeued or forgotten before
+// that step's end: `ended`, `preempt` and `pages_lost` note what happens then.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/batcher/batch_request.hpp"
+#include "config/limits.hpp"
+
+namespace troupe {
+
+enum class sequence_state { waiting, reserving, running };
+
+struct batch_sequence {
+  batch_request request;
+  std::uint64_t serial = 0; // of its submission
+  double arrival = 0;       // seconds since the schedule's first submission
+
+  std::shared_ptr<const std::vector<token_id>> base; // request.tokens, or these and what was generated until the last requeue
+  std::vector<token_id> added;                       // generated since
+  std::vector<token_count> counts;                   // where the sampling penalises
+  std::unordered_map<token_id, std::size_t> count_of;
+  int cached_tokens = -1;                            // at the first admission; -1: not admitted yet
+  bool told = false;                                 // tokens_generated was sent
+
+  sequence_state state = sequence_state::waiting;
+  std::uint32_t shard = 0;
+  lease_id lease = 0;                      // 0: none
+  std::shared_ptr<const page_table> pages; // of the lease
+  int computed = 0;                        // tokens whose keys and values are in the pages
+  int published = 0;                       // of those, told to the shard; whole pages
+
+  bool growing = false;                // a grow_pages is unanswered
+  bool grow_refused = false;           // the last one was refused
+  std::uint64_t asked_at_change = 0;   // the shard's change count when pages were last asked for
+  std::vector<std::uint64_t> refused_at; // by shard: its change count at the refused reservation, plus 1; 0: not refused
+  int reservation_failures = 0;        // in a row, other than for want of memory
+
+  bool in_step = false;
+  std::uint64_t last_step = 0;
+  int step_failures = 0; // in a row
+  bool suspect = false;  // was in a step that failed as a whole: the next try is alone
+  bool ended = false;    // its one end was told
+  bool preempt = false;
+  bool pages_lost = false;
+
+  int length() const noexcept { return static_cast<int>(base->size() + added.size()); }
+  token_id token(int i) const noexcept {
+    const auto at = static_cast<std::size_t>(i);
+    return at < base->size() ? (*base)[at] : added[at - base->size()];
+  }
+  int generated() const noexcept { return length() - request.prompt_length; }
+  int remaining() const noexcept { return length() - computed; } // tokens to compute before the next one can be chosen
+  int capacity() const noexcept { return pages ? static_cast<int>(pages->size()) * limits::page_tokens : 0; }
+  void count(token_id token_seen, bool in_answer) {
+    if (!request.sampling->penalises())
+      return;
+    const auto [at, fresh] = count_of.try_emplace(token_seen, counts.size());
+    if (fresh)
+      counts.push_back({token_seen, 0, 0});
+    token_count& c = counts[at->second];
+    ++(in_answer ? c.in_answer : c.in_prompt);
+  }
+  std::vector<token_id> slice(int from, int to) const {
+    std::vector<token_id> out;
+    out.reserve(static_cast<std::size_t>(to - from));
+    for (int i = from; i < to; ++i)
+      out.push_back(token(i));
+    return out;
+  }
+  batch_usage usage() const noexcept { return {request.prompt_length, cached_tokens > 0 ? cached_tokens : 0, generated()}; }
+};
+
+} // namespace troupe

@@ -1,0 +1,193 @@
+// What a step computes, and what follows from its result.
+#include <algorithm>
+
+#include "actors/batcher/batch_schedule.hpp"
+#include "base/check.hpp"
+#include "config/limits.hpp"
+
+namespace troupe {
+
+// Called after every input. Growth before admission: those that run come first.
+void batch_schedule::advance(batch_actions& out) {
+  grow_running(out);
+  admit(out);
+  start_step(out);
+}
+
+bool batch_schedule::runnable(const batch_sequence& s) const {
+  return s.state == sequence_state::running && !s.ended && !s.preempt && !s.pages_lost && s.capacity() >= s.length();
+}
+
+void batch_schedule::start_step(batch_actions& out) {
+  if (step_ || !compute_ready_)
+    return;
+  std::vector<batch_sequence*> decodes, prefills;
+  batch_sequence* suspect = nullptr;
+  for (batch_sequence* s : running_)
+    if (runnable(*s)) {
+      (s->remaining() == 1 ? decodes : prefills).push_back(s);
+      if (s->suspect && !suspect)
+        suspect = s;
+    }
+  auto plan = std::make_shared<step_plan>();
+  if (suspect) {
+    add_to_plan(*plan, *suspect, std::min(suspect->remaining(), config_.step_tokens));
+  } else {
+    // Where there are more decodes than fit, those that waited longest go first, and prefill keeps an eighth.
+    std::stable_sort(decodes.begin(), decodes.end(), [](const auto* a, const auto* b) { return a->last_step < b->last_step; });
+    std::sort(prefills.begin(), prefills.end(), [this](const auto* a, const auto* b) {
+      return std::pair(rank(*a), a->serial) < std::pair(rank(*b), b->serial);
+    });
+    int left = config_.step_tokens;
+    const int kept = prefills.empty() || left == 1 ? 0 : std::max(1, left / 8);
+    auto next = decodes.begin();
+    for (; next != decodes.end() && left > kept; ++next, --left)
+      add_to_plan(*plan, **next, 1);
+    for (auto s = prefills.begin(); s != prefills.end() && left > 0; ++s) {
+      const int n = std::min((*s)->remaining(), left);
+      add_to_plan(*plan, **s, n);
+      left -= n;
+    }
+    for (; next != decodes.end() && left > 0; ++next, --left)
+      add_to_plan(*plan, **next, 1);
+  }
+  if (plan->sequences.empty())
+    return;
+  plan->number = next_step_++;
+  step_ = std::move(plan);
+  ++counters_.steps;
+  out.emplace_back(run_step{step_});
+}
+
+void batch_schedule::add_to_plan(step_plan& plan, batch_sequence& s, int tokens) {
+  sequence_step part;
+  part.id = s.request.id;
+  part.tokens = s.slice(s.computed, s.computed + tokens);
+  part.position = s.computed;
+  part.pages = s.pages;
+  part.sample = tokens == s.remaining() && s.request.max_new_tokens > 0;
+  if (part.sample) {
+    part.sampling = s.request.sampling;
+    part.counts = s.counts;
+  }
+  plan.sequences.push_back(std::move(part));
+  s.in_step = true;
+  s.last_step = next_step_;
+}
+
+batch_actions batch_schedule::step_done(const step_result& done) {
+  batch_actions out;
+  if (!step_ || step_->number != done.number) {
+    ++counters_.late_answers;
+    return out;
+  }
+  const auto plan = std::move(step_);
+  step_.reset();
+  counters_.step_seconds += done.seconds;
+  TROUPE_CHECK(done.sequences.size() == plan->sequences.size());
+  for (std::size_t i = 0; i < plan->sequences.size(); ++i) {
+    batch_sequence* s = find(plan->sequences[i].id);
+    TROUPE_CHECK(s && s->in_step && done.sequences[i].id == s->request.id);
+    take_result(*s, plan->sequences[i], done.sequences[i], out);
+    settle(*s, out);
+  }
+  advance(out);
+  return out;
+}
+
+void batch_schedule::take_result(batch_sequence& s, const sequence_step& part, const sequence_result& result,
+                                 batch_actions& out) {
+  if (result.fault) {
+    if (!s.ended)
+      fail_request(s, *result.fault, out);
+    return;
+  }
+  const int n = static_cast<int>(part.tokens.size());
+  const bool prefill = n > 1 || s.computed + n <= s.request.prompt_length;
+  (prefill ? counters_.prefill_tokens : counters_.decode_tokens) += static_cast<std::uint64_t>(n);
+  s.step_failures = 0;
+  s.suspect = false;
+  s.computed += n;
+  if (s.ended)
+    return;
+  if (part.sample) {
+    TROUPE_CHECK(result.token.has_value());
+    take_token(s, *result.token, out);
+  } else if (s.computed == s.length()) {
+    finish(s, sequence_end::length, -1, out);
+  }
+  if (prefill && !s.ended && !s.preempt && !s.pages_lost)
+    publish(s, out);
+}
+
+void batch_schedule::take_token(batch_sequence& s, sampled_token token, batch_actions& out) {
+  const auto& ends = s.request.end_tokens;
+  if (!s.request.ignore_eos && std::find(ends.begin(), ends.end(), token.token) != ends.end()) {
+    finish(s, sequence_end::end_token, token.token, out);
+    return;
+  }
+  const int position = s.length();
+  s.added.push_back(token.token);
+  s.count(token.token, true);
+  tokens_generated told{s.request.id, position, {}, !s.told, s.usage()};
+  told.tokens.push_back(std::move(token));
+  s.told = true;
+  out.emplace_back(std::move(told));
+  if (s.length() >= length_max(s))
+    finish(s, sequence_end::length, -1, out);
+}
+
+// The step is over for `s`: what waited for that happens now.
+void batch_schedule::settle(batch_sequence& s, batch_actions& out) {
+  s.in_step = false;
+  if (s.ended) {
+    release(s, out);
+    forget(s);
+  } else if (s.pages_lost || s.preempt) {
+    requeue(s, out);
+  }
+}
+
+batch_actions batch_schedule::step_failed(std::uint64_t number, const error& fault) {
+  batch_actions out;
+  if (!step_ || step_->number != number) {
+    ++counters_.late_answers;
+    return out;
+  }
+  fail_step(fault, out);
+  advance(out);
+  return out;
+}
+
+// The pages are good up to where each sequence stood before the step, so each goes on from there, once, and alone.
+void batch_schedule::fail_step(const error& fault, batch_actions& out) {
+  const auto plan = std::move(step_);
+  step_.reset();
+  ++counters_.failed_steps;
+  for (const auto& part : plan->sequences) {
+    batch_sequence* s = find(part.id);
+    TROUPE_CHECK(s && s->in_step);
+    s->suspect = true;
+    if (++s->step_failures >= limits::step_failures_max && !s->ended)
+      fail_request(*s, fail(errc::device_failed, "the compute device failed twice: " + fault.message), out);
+    settle(*s, out);
+  }
+}
+
+batch_actions batch_schedule::compute_ready() {
+  batch_actions out;
+  compute_ready_ = true;
+  advance(out);
+  return out;
+}
+
+batch_actions batch_schedule::compute_lost() {
+  batch_actions out;
+  compute_ready_ = false;
+  if (step_)
+    fail_step(fail(errc::unavailable, "the compute stream died"), out);
+  advance(out);
+  return out;
+}
+
+} // namespace troupe

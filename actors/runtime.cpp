@@ -1,0 +1,213 @@
+#include "actors/runtime.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <random>
+
+#include "actors/edge_bridge/actor_port.hpp"
+#include "actors/supervisor/supervisor.hpp"
+#include "actors/support/actor_house.hpp"
+#include "base/random.hpp"
+#include "config/limits.hpp"
+
+namespace troupe {
+
+namespace {
+
+constexpr auto start_deadline = std::chrono::seconds(30);
+
+std::uint64_t random_word() {
+  std::random_device source;
+  return static_cast<std::uint64_t>(source()) << 32 ^ source();
+}
+
+result<void> check_parts(const runtime_parts& parts) {
+  if (!parts.device || !parts.tokens)
+    return fail(errc::invalid_argument, "the runtime needs a backend and a tokenizer");
+  const auto shape = parts.device->shape();
+  const auto within = [](std::string_view name, std::int64_t value, std::int64_t high) -> result<void> {
+    if (value >= 1 && value <= high)
+      return {};
+    return fail(errc::invalid_argument, std::string(name) + " is " + std::to_string(value) + "; it must lie within 1 and " +
+                                          std::to_string(high));
+  };
+  const auto shards_max = std::min<std::int64_t>(limits::kv_shards_max, shape.pages);
+  if (auto r = within("kv_shards", parts.kv_shards, shards_max); !r)
+    return r;
+  if (auto r = within("running_max", parts.running_max, limits::running_sequences_max); !r)
+    return r;
+  if (auto r = within("waiting_max", parts.waiting_max, limits::waiting_requests_max); !r)
+    return r;
+  if (auto r = within("step_tokens", parts.step_tokens, limits::step_tokens_max); !r)
+    return r;
+  if (auto r = within("the device's step_tokens_max", shape.step_tokens_max, limits::step_tokens_max); !r)
+    return r;
+  if (auto r = within("workers", parts.workers, limits::workers_max); !r)
+    return r;
+  if (auto r = within("context_tokens", parts.model.context_tokens, limits::context_tokens_max); !r)
+    return r;
+  return within("pages", shape.pages, std::int64_t{limits::kv_pages_max} * parts.kv_shards);
+}
+
+// Contiguous ranges of nearly equal size.
+std::vector<kv_shard_config> share_pages(std::uint32_t pages, std::uint32_t shards, bool prefix_reuse) {
+  std::vector<kv_shard_config> out;
+  page_id first = 0;
+  for (std::uint32_t i = 0; i < shards; ++i) {
+    const std::uint32_t count = pages / shards + (i < pages % shards ? 1 : 0);
+    out.push_back({i, first, count, prefix_reuse});
+    first += count;
+  }
+  return out;
+}
+
+context_ptr make_context(runtime_parts& parts) {
+  auto context = std::make_shared<runtime_context>();
+  context->tokens = parts.tokens;
+  context->chat = std::move(parts.chat);
+  context->model = std::move(parts.model);
+  context->defaults = std::move(parts.sampling);
+  context->end_tokens = std::move(parts.end_tokens);
+  context->marks = find_answer_tokens(*parts.tokens);
+  context->context_tokens = context->model.context_tokens;
+  context->secret = random_word();
+  context->draw = [key = random_word(), drawn = std::make_shared<std::atomic<std::uint64_t>>(0)] {
+    return random_at(key, drawn->fetch_add(1, std::memory_order_relaxed));
+  };
+  context->clock = std::move(parts.clock);
+  context->log = std::move(parts.log);
+  context->check_invariants = parts.check_invariants;
+  context->metrics = std::make_shared<metrics_registry>();
+  return context;
+}
+
+} // namespace
+
+struct runtime::parts_inside {
+  context_ptr context;
+  std::shared_ptr<company_front> front = std::make_shared<company_front>();
+  std::shared_ptr<in_flight> slots;
+  std::shared_ptr<backend_slot> device;
+  std::unique_ptr<actor_port> port;
+  bool fault_injection = false;
+  std::unique_ptr<actor_house> house;
+  supervisor_actor supervisor;
+  std::shared_future<void> ended; // the supervisor's end
+  bool stopped = false;
+  bool stopped_in_time = true;
+
+  void start_company(company_parts parts);
+  void end_open_tickets(const error& fault);
+  bool stop(std::chrono::steady_clock::time_point deadline);
+};
+
+void runtime::parts_inside::start_company(company_parts parts) {
+  house = std::make_unique<actor_house>();
+  supervisor = house->system().spawn(troupe::supervisor, std::move(parts));
+  auto promise = std::make_shared<std::promise<void>>();
+  ended = promise->get_future().share();
+  supervisor->attach_functor([promise, health = front, log = context->log](const caf::error& reason) {
+    if (reason && reason != caf::exit_reason::normal) {
+      // The root has no one above it: say so to whoever asks for the health.
+      health->set_health(health_state::failing, "the supervisor died");
+      for (const auto& ticket : health->open())
+        ticket->fail({errc::internal, "the service failed"});
+    }
+    promise->set_value();
+  });
+}
+
+void runtime::parts_inside::end_open_tickets(const error& fault) {
+  for (const auto& ticket : front->open())
+    ticket->fail(fault);
+}
+
+bool runtime::parts_inside::stop(std::chrono::steady_clock::time_point deadline) {
+  const error fault{errc::shutting_down, "the service is shutting down"};
+  end_open_tickets(fault);
+  if (!house)
+    return true;
+  caf::anon_send(supervisor, stop_company{fault});
+  const bool in_time = ended.wait_until(deadline) == std::future_status::ready;
+  end_open_tickets(fault);
+  front->publish(nullptr);
+  supervisor = nullptr;
+  if (actor_house::close(std::move(house), deadline) && in_time)
+    return true;
+  log_to(context->log, log_level::error, "some actors did not end in time and are left behind");
+  return false;
+}
+
+runtime::runtime(std::unique_ptr<parts_inside> inside) : inside_(std::move(inside)) {}
+
+runtime::~runtime() { drain(limits::shutdown_deadline); }
+
+result<std::unique_ptr<runtime>> runtime::start(runtime_parts parts) {
+  if (auto valid = check_parts(parts); !valid)
+    return valid.fault();
+
+  auto inside = std::make_unique<parts_inside>();
+  inside->fault_injection = parts.fault_injection;
+  inside->device = std::make_shared<backend_slot>(std::move(parts.device), parts.clock);
+  inside->slots = std::make_shared<in_flight>(parts.running_max + parts.waiting_max);
+  const auto shape = inside->device->shape();
+
+  company_parts company;
+  company.front = inside->front;
+  company.slot = inside->device;
+  company.shards = share_pages(shape.pages, static_cast<std::uint32_t>(parts.kv_shards), parts.prefix_reuse);
+  for (const auto& shard : company.shards)
+    company.schedule.shard_pages.push_back(shard.pages);
+  company.schedule.running_max = parts.running_max;
+  // The gate has counted already; here all that it admits may wait at once.
+  company.schedule.waiting_max = std::min(limits::waiting_requests_max, parts.running_max + parts.waiting_max);
+  company.schedule.step_tokens = std::min(parts.step_tokens, shape.step_tokens_max);
+  company.workers = static_cast<std::uint32_t>(parts.workers);
+  company.context = inside->context = make_context(parts);
+
+  inside->port = std::make_unique<actor_port>(port_parts{inside->context, inside->front, inside->slots, inside->device});
+  try {
+    inside->start_company(std::move(company));
+  } catch (const std::exception& e) {
+    return fail(errc::internal, std::string("the actor system can't be started: ") + e.what());
+  }
+  auto out = std::unique_ptr<runtime>(new runtime(std::move(inside)));
+  if (!out->inside_->front->wait_started(std::chrono::steady_clock::now() + start_deadline))
+    return fail(errc::timeout, "the actors did not start in time");
+  return out;
+}
+
+edge_port& runtime::port() { return *inside_->port; }
+
+bool runtime::drain(std::chrono::steady_clock::duration deadline) {
+  auto& inside = *inside_;
+  if (std::exchange(inside.stopped, true))
+    return inside.stopped_in_time;
+  const auto begin = std::chrono::steady_clock::now();
+  // A quarter, at most a second, is kept for stopping the actors.
+  const auto reserve = std::min<std::chrono::steady_clock::duration>(deadline / 4, std::chrono::seconds(1));
+  inside.front->set_health(health_state::draining, "the service is shutting down");
+  const bool finished = inside.slots->wait_none(begin + deadline - reserve);
+  const bool stopped = inside.stop(begin + deadline);
+  inside.stopped_in_time = finished && stopped;
+  return inside.stopped_in_time;
+}
+
+result<void> runtime::kill(actor_kind kind, std::uint64_t index) {
+  if (!inside_->fault_injection)
+    return fail(errc::unsupported, "fault injection is switched off");
+  const auto peers = inside_->front->peers();
+  if (!peers)
+    return fail(errc::shutting_down, "the service is shutting down");
+  const bool exists = kind == actor_kind::session    ? inside_->front->find(index) != nullptr
+                      : kind == actor_kind::kv_shard ? index < peers->shards.size()
+                      : kind == actor_kind::worker   ? index < peers->workers.size()
+                                                     : index == 0;
+  if (!exists)
+    return fail(errc::not_found, "there is no " + std::string(name_of(kind)) + " " + std::to_string(index));
+  caf::anon_send(inside_->supervisor, kill_actor{kind, index});
+  return {};
+}
+
+} // namespace troupe

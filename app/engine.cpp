@@ -1,0 +1,179 @@
+#include "app/engine.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+
+#include "config/limits.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "cpu/kv_store.hpp"
+#include "model/model_file.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr int default_kv_tokens = 8 * 4096; // room for eight chats of 4,096 tokens
+
+struct kv_plan {
+  std::uint32_t pages = 0;
+  int context_tokens = 0; // of one sequence, which lives in one shard
+};
+
+std::uint64_t physical_memory() {
+  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+result<kv_plan> plan_kv(const settings& s, const hyperparameters& shape) {
+  auto one_page = cpu::kv_store::create(shape, 1);
+  if (!one_page)
+    return one_page.fault();
+  const std::uint64_t page_bytes = one_page->page_bytes();
+  const int wanted = s.memory.context_tokens ? std::min(s.memory.context_tokens, shape.context_tokens) : shape.context_tokens;
+  const auto shards = static_cast<std::uint64_t>(s.memory.kv_shards);
+  const auto pages_of = [](std::uint64_t tokens) { return (tokens + limits::page_tokens - 1) / limits::page_tokens; };
+  std::uint64_t pages = std::max(pages_of(default_kv_tokens), shards * pages_of(static_cast<std::uint64_t>(wanted)));
+  std::uint64_t most = physical_memory() / 4 / page_bytes;
+  if (s.memory.kv_mib)
+    pages = most = (static_cast<std::uint64_t>(s.memory.kv_mib) << 20) / page_bytes;
+  pages = std::min({pages, most, static_cast<std::uint64_t>(limits::kv_pages_max)});
+  pages -= pages % shards;
+  if (pages < shards)
+    return fail(errc::no_memory, "memory.kv_mib: " + std::to_string(most * page_bytes >> 20) + " MiB hold less than one page of " +
+                                     std::to_string(page_bytes >> 10) + " KiB for each of " + std::to_string(shards) + " shards");
+  kv_plan plan;
+  plan.pages = static_cast<std::uint32_t>(pages);
+  plan.context_tokens = static_cast<int>(std::min(static_cast<std::uint64_t>(wanted), pages / shards * limits::page_tokens));
+  return plan;
+}
+
+sampling_params known_set(float temperature, float top_p) {
+  sampling_params set;
+  set.temperature = temperature;
+  set.top_p = top_p;
+  set.top_k = 20;
+  return set;
+}
+
+// Qwen3 recommends one set with a think block and one without; its files carry the first only.
+sampling_defaults defaults_of(const model_file& file, const std::optional<chat_template>& chat) {
+  sampling_defaults defaults{file.sampling, std::nullopt};
+  if (!chat || !chat->thinks())
+    return defaults;
+  const auto thinking = known_set(0.6f, 0.95f);
+  const bool thinking_set_in_file = file.has_sampling && file.sampling.temperature == thinking.temperature &&
+                                    file.sampling.top_p == thinking.top_p && file.sampling.top_k == thinking.top_k;
+  if (!file.has_sampling || thinking_set_in_file) {
+    defaults.answer = known_set(0.7f, 0.8f);
+    defaults.thinking = thinking;
+  }
+  return defaults;
+}
+
+result<std::optional<chat_template>> choose_template(const settings& s, const model_file& file,
+                                                     const std::shared_ptr<const tokenizer>& tokens, const log_sink& log) {
+  template_kind kind{};
+  if (!s.model.chat_template.empty()) {
+    const auto named = template_named(s.model.chat_template);
+    if (!named)
+      return fail(errc::invalid_argument, "model.chat_template: no template is called '" + s.model.chat_template + "'");
+    kind = *named;
+  } else if (file.chat_template.empty()) {
+    log_to(log, log_level::warning, "the model has no chat template: raw completions only, unless --chat-template names one");
+    return std::optional<chat_template>();
+  } else {
+    const auto recognised = recognise_template(file.chat_template);
+    if (!recognised)
+      return recognised.fault();
+    kind = *recognised;
+  }
+  auto made = chat_template::create(kind, tokens);
+  if (!made)
+    return made.fault();
+  return std::optional<chat_template>(std::move(*made));
+}
+
+std::string name_for_clients(const settings& s, const std::filesystem::path& path, const hyperparameters& shape) {
+  if (!s.model.alias.empty())
+    return s.model.alias;
+  if (!shape.name.empty())
+    return shape.name;
+  const auto clean = path.has_filename() ? path : path.parent_path();
+  return clean.stem().string();
+}
+
+} // namespace
+
+result<std::unique_ptr<runtime>> start_engine(const settings& s, const log_sink& log) {
+  const std::filesystem::path path = s.model.path.empty() ? "models/tiny" : s.model.path;
+  auto file = open_model(path);
+  if (!file)
+    return fail(file.fault().code, path.string() + ": " + file.fault().message);
+  auto tokens = tokenizer::build(std::move(file->tokenizer));
+  if (!tokens)
+    return fail(tokens.fault().code, path.string() + ": " + tokens.fault().message);
+  auto chat = choose_template(s, *file, *tokens, log);
+  if (!chat)
+    return chat.fault();
+  const auto shape = file->weights.shape;
+  const auto kv = plan_kv(s, shape);
+  if (!kv)
+    return kv.fault();
+
+  cpu_options device;
+  device.threads = s.cpu.threads;
+  device.isa = s.cpu.isa;
+  device.pages = kv->pages;
+  device.step_tokens_max = std::max(s.scheduler.step_tokens, s.scheduler.running_max);
+  device.usable_vocabulary = std::min((*tokens)->size(), shape.vocabulary);
+  device.log = log;
+  auto made = make_cpu_backend(std::move(file->weights), device);
+  if (!made)
+    return fail(made.fault().code, path.string() + ": " + made.fault().message);
+  const auto device_shape = (*made)->shape();
+
+  runtime_parts parts;
+  parts.model.name = name_for_clients(s, path, shape);
+  parts.model.context_tokens = kv->context_tokens;
+  parts.model.chat_template = *chat ? std::string(name_of((*chat)->kind())) : std::string();
+  parts.model.created = static_cast<std::int64_t>(std::time(nullptr));
+  parts.sampling = defaults_of(*file, *chat);
+  parts.device = std::move(*made);
+  parts.tokens = std::move(*tokens);
+  parts.chat = std::move(*chat);
+  parts.end_tokens = file->end_tokens;
+  parts.kv_shards = s.memory.kv_shards;
+  parts.prefix_reuse = s.memory.prefix_reuse;
+  parts.running_max = s.scheduler.running_max;
+  parts.waiting_max = s.scheduler.waiting_max;
+  parts.step_tokens = s.scheduler.step_tokens;
+  parts.fault_injection = s.process.fault_injection;
+  parts.log = log;
+  log_to(log, log_level::info,
+         parts.model.name + ": " + std::to_string(device_shape.weight_bytes >> 20) + " MiB of weights, context " +
+             std::to_string(kv->context_tokens) + " tokens, room for " +
+             std::to_string(static_cast<std::uint64_t>(kv->pages) * limits::page_tokens) + " tokens of KV (" +
+             std::to_string(kv->pages * device_shape.page_bytes >> 20) + " MiB), " + device_shape.description);
+  return runtime::start(std::move(parts));
+}
+
+log_sink stderr_log(log_level lowest) {
+  return [lowest](log_level level, std::string_view line) {
+    if (level < lowest)
+      return;
+    static constexpr const char* names[] = {"debug", "info", "warning", "error"};
+    const auto now = std::chrono::system_clock::now();
+    const auto seconds = std::chrono::system_clock::to_time_t(now);
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+    std::tm utc{};
+    gmtime_r(&seconds, &utc);
+    char stamp[32];
+    std::strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
+    std::fprintf(stderr, "%s.%03dZ %-7s %.*s\n", stamp, static_cast<int>(ms), names[static_cast<int>(level)],
+                 static_cast<int>(line.size()), line.data());
+  };
+}
+
+} // namespace troupe

@@ -1,0 +1,111 @@
+// `troupe serve`: opens the port at once (so that a host can watch /health while the model loads), loads the model, prints one
+// ready line, and drains on SIGTERM, SIGINT or, where asked, when standard input closes.
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cerrno>
+#include <thread>
+
+#include "app/commands.hpp"
+#include "app/engine.hpp"
+#include "app/opening_port.hpp"
+#include "io/server.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+// The signals that end the process, as a descriptor; blocked in every thread that starts later.
+int blocked_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+// Sleeps until a signal comes or, with_parent, standard input ends. False when it was told to stop by neither (an error).
+bool wait_for_end(int signals, bool with_parent) {
+  pollfd watched[2] = {{signals, POLLIN, 0}, {0, POLLIN, 0}};
+  for (;;) {
+    if (poll(watched, with_parent ? 2 : 1, -1) < 0 && errno != EINTR)
+      return false;
+    if (watched[0].revents)
+      return true;
+    char ignored[256];
+    if (with_parent && watched[1].revents && read(0, ignored, sizeof ignored) <= 0)
+      return true;
+  }
+}
+
+edge_options edge_options_of(const settings& s) {
+  edge_options options;
+  options.host = s.server.host;
+  options.port = s.server.port;
+  options.threads = s.server.threads;
+  options.connections_max = s.server.connections_max;
+  options.send_queue_bytes_max = static_cast<std::size_t>(s.server.send_queue_kib_max) << 10;
+  options.model_alias = s.model.alias;
+  options.echo_route = s.server.echo_route;
+  options.allowed_origins = s.server.allowed_origins;
+  options.api_keys = s.server.api_keys;
+  return options;
+}
+
+std::string json_escaped(const std::string& text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '"' || c == '\\')
+      out += '\\';
+    if (static_cast<unsigned char>(c) >= 0x20)
+      out += c;
+  }
+  return out;
+}
+
+} // namespace
+
+int serve_command(const settings& s) {
+  const int signals = blocked_signals();
+  const auto log = stderr_log(log_level::info);
+  opening_port port;
+  auto server = edge_server::start(edge_options_of(s), port, log);
+  if (!server) {
+    std::fprintf(stderr, "troupe serve: %s\n", server.fault().message.c_str());
+    return 1;
+  }
+  auto engine = start_engine(s, log);
+  if (!engine) {
+    std::fprintf(stderr, "troupe serve: %s\n", engine.fault().message.c_str());
+    return 1;
+  }
+  port.open((*engine)->port());
+  const auto host = s.server.host.find(':') == std::string::npos ? s.server.host : "[" + s.server.host + "]";
+  const auto url = "http://" + host + ":" + std::to_string((*server)->port());
+  std::printf("{\"event\":\"ready\",\"url\":\"%s\",\"port\":%d,\"model\":\"%s\",\"pid\":%d}\n", json_escaped(url).c_str(),
+              (*server)->port(), json_escaped(port.model().name).c_str(), static_cast<int>(getpid()));
+  std::fflush(stdout);
+  log(log_level::info, "open " + url + "/ in a browser; clients use " + url + "/v1");
+
+  wait_for_end(signals, s.process.exit_with_parent);
+  log(log_level::info, "draining");
+  const auto deadline = std::chrono::milliseconds(s.process.shutdown_ms);
+  const auto begun = std::chrono::steady_clock::now();
+  (*server)->stop_accepting();
+  (*engine)->drain(deadline * 7 / 10);
+  const auto left = deadline * 9 / 10 - std::chrono::duration_cast<std::chrono::milliseconds>(
+                                            std::chrono::steady_clock::now() - begun);
+  (*server)->stop(std::max(left, 200ms));
+  port.close();
+  close(signals);
+  return 0;
+}
+
+} // namespace troupe

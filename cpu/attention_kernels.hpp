@@ -1,0 +1,301 @@
+// Attention of a tile of query rows over paged keys and values, on the vector operations V (simd_*.hpp): online softmax (Milakov
+// and Gimelshein 2018) over aligned blocks of positions, aligned chunks of blocks merged in order.
+//
+// A query row's operations and their order depend on its own position alone: not on how many rows share the tile, nor on which
+// thread computes which chunk. Positions that a row may not see enter with weight 0, those that no row of the tile may see are
+// not touched. Few rows read halves straight from the page; many widen a page once and share it.
+#pragma once
+#include <cmath>
+#include <cstdint>
+
+#include "cpu/elementwise_kernels.hpp"
+#include "cpu/vector_kernels.hpp"
+
+namespace troupe::cpu {
+
+template <class V>
+struct attention {
+  using reg = typename V::reg;
+  using math = elementwise<V>;
+  static constexpr int width = V::width;
+  static constexpr int tile_rows = 3;    // query rows a register tile
+  static constexpr int tile_tokens = 4;  // keys a register tile of scores
+  static constexpr int tile_vectors = 4; // registers a row of a register tile of values
+  static constexpr int page_tokens = limits::page_tokens;
+  static constexpr float lowest = -__builtin_huge_valf();
+
+  // Where a task's scratch lies.
+  struct workspace {
+    int rows, dim;     // dim: padded
+    std::ptrdiff_t row_floats; // of chunk and total: values, then highest score and sum of weights
+    float* q;          // [rows][dim], scaled
+    float* chunk;      // [rows][row_floats], the present chunk
+    float* total;      // likewise, all chunks so far
+    float* scores;     // [rows][attention_block]
+    float* correction; // [rows], of the present block
+    float* lane_sums;  // [rows][width], sums of weights of the present chunk, lane by lane
+    float* page;       // [page_tokens][dim], widened
+
+    explicit workspace(const attention_task& t) noexcept
+        : rows(t.rows()), dim(padded(t.head_dim)), row_floats(static_cast<std::ptrdiff_t>(partial_row(t.head_dim))) {
+      const std::ptrdiff_t r = rows, d = dim;
+      q = t.scratch;
+      chunk = q + r * d;
+      total = chunk + r * row_floats;
+      scores = total + r * row_floats;
+      page = scores + r * attention_block;
+      lane_sums = page + page_tokens * d;
+      correction = lane_sums + r * half_row_step;
+    }
+  };
+
+  static void attend(const attention_task& t) noexcept {
+    workspace w(t);
+    gather_queries(t, w);
+    for (int c = t.chunk_begin; c < t.chunk_end; ++c) {
+      if (t.partial)
+        w.chunk = t.partial + c * w.rows * w.row_floats;
+      compute_chunk(t, w, c);
+      if (!t.partial)
+        for (int r = 0; r < w.rows; ++r)
+          join(w.total + r * w.row_floats, w.chunk + r * w.row_floats, w.dim, c == 0, seen_in(t, r, c));
+    }
+    if (!t.partial)
+      for (int r = 0; r < w.rows; ++r)
+        finish(t, r, w.total + r * w.row_floats);
+  }
+
+  static void merge(const attention_task& t) noexcept {
+    workspace w(t);
+    for (int r = 0; r < w.rows; ++r) {
+      float* total = w.total + r * w.row_floats;
+      for (int c = 0; c < t.chunks(); ++c)
+        join(total, t.partial + (c * w.rows + r) * w.row_floats, w.dim, c == 0, seen_in(t, r, c));
+      finish(t, r, total);
+    }
+  }
+
+private:
+  // How many positions of chunk c row r attends to; may be 0 or less, or more than a chunk.
+  static int seen_in(const attention_task& t, int r, int c) noexcept {
+    return t.position + r / t.group + 1 - c * attention_chunk;
+  }
+
+  static void gather_queries(const attention_task& t, const workspace& w) noexcept {
+    const reg scale = V::set(t.scale);
+    for (int r = 0; r < w.rows; ++r) {
+      const float* from = t.q + (r / t.group) * t.q_stride + (r % t.group) * t.head_dim;
+      float* to = w.q + static_cast<std::ptrdiff_t>(r) * w.dim;
+      math::over(
+          t.head_dim, [&](int i) { V::store(to + i, V::mul(V::load(from + i), scale)); },
+          [&](int i, int count) { V::store(to + i, V::mul(math::load_part(from + i, count), scale)); });
+      for (int i = (t.head_dim + width - 1) / width * width; i < w.dim; i += width)
+        V::store(to + i, V::set(0.0f));
+    }
+  }
+
+  static void compute_chunk(const attention_task& t, workspace& w, int c) noexcept {
+    for (int r = 0; r < w.rows; ++r) {
+      float* row = w.chunk + r * w.row_floats;
+      for (int i = 0; i < w.dim; i += width)
+        V::store(row + i, V::set(0.0f));
+      row[w.dim] = lowest;
+      V::store(w.lane_sums + r * width, V::set(0.0f));
+    }
+    const int end = t.position + t.tokens; // positions that the tile may see
+    const int chunk_end = end < (c + 1) * attention_chunk ? end : (c + 1) * attention_chunk;
+    for (int begin = c * attention_chunk; begin < chunk_end; begin += attention_block) {
+      const int count = chunk_end - begin < attention_block ? chunk_end - begin : attention_block;
+      score_block(t, w, begin, count);
+      for (int r = 0; r < w.rows; ++r)
+        weigh(w, r, t.position + r / t.group + 1 - begin, count);
+      sum_block(t, w, begin, count);
+    }
+    for (int r = 0; r < w.rows; ++r)
+      w.chunk[r * w.row_floats + w.dim + 1] = V::sum(V::load(w.lane_sums + r * width));
+  }
+
+  static const std::uint16_t* page_at(const attention_task& t, const std::uint16_t* base, int position) noexcept {
+    return base + t.pages[position / page_tokens] * t.page_stride;
+  }
+
+  static const float* widened(const std::uint16_t* from, int count, const workspace& w) noexcept {
+    for (int i = 0; i < count * w.dim; i += width)
+      V::store(w.page + i, V::load(from + i));
+    return w.page;
+  }
+
+  // scores[row][position - begin] for whole pages that reach into [begin, begin + count).
+  static void score_block(const attention_task& t, const workspace& w, int begin, int count) noexcept {
+    for (int at = 0; at < count; at += page_tokens) {
+      const std::uint16_t* keys = page_at(t, t.keys, begin + at);
+      if (w.rows <= tile_rows)
+        score_page(w, keys, at);
+      else
+        score_page(w, widened(keys, page_tokens, w), at);
+    }
+  }
+
+  template <class Key>
+  static void score_page(const workspace& w, const Key* keys, int at) noexcept {
+    int r = 0;
+    for (; r + 3 <= w.rows; r += 3)
+      score_rows<3>(w, keys, r, at);
+    if (w.rows - r == 2)
+      score_rows<2>(w, keys, r, at);
+    else if (w.rows - r == 1)
+      score_rows<1>(w, keys, r, at);
+  }
+
+  template <int Rows, class Key>
+  static void score_rows(const workspace& w, const Key* keys, int first, int at) noexcept {
+    const std::ptrdiff_t d = w.dim;
+    const float* q = w.q + first * d;
+    float* out = w.scores + static_cast<std::ptrdiff_t>(first) * attention_block + at;
+    for (int token = 0; token < page_tokens; token += tile_tokens) {
+      const Key* k = keys + token * d;
+      reg sum[Rows][tile_tokens];
+      for (int r = 0; r < Rows; ++r)
+        for (int j = 0; j < tile_tokens; ++j)
+          sum[r][j] = V::set(0.0f);
+      for (int i = 0; i < w.dim; i += width) {
+        reg query[Rows];
+        for (int r = 0; r < Rows; ++r)
+          query[r] = V::load(q + r * d + i);
+        for (int j = 0; j < tile_tokens; ++j) {
+          const reg key = V::load(k + j * d + i);
+          for (int r = 0; r < Rows; ++r)
+            sum[r][j] = V::fma(query[r], key, sum[r][j]);
+        }
+      }
+      for (int r = 0; r < Rows; ++r)
+        V::store_sums(out + r * attention_block + token, sum[r][0], sum[r][1], sum[r][2], sum[r][3]);
+    }
+  }
+
+  // Turns a row's scores into weights relative to its highest score so far. `seen`: positions of the block that it attends to;
+  // `count`: positions that the tile reads.
+  static void weigh(const workspace& w, int r, int seen, int count) noexcept {
+    float* s = w.scores + static_cast<std::ptrdiff_t>(r) * attention_block;
+    float* highest = w.chunk + static_cast<std::ptrdiff_t>(r) * w.row_floats + w.dim;
+    if (seen <= 0) {
+      w.correction[r] = 1.0f;
+      for (int i = 0; i < count; ++i)
+        s[i] = 0.0f;
+      return;
+    }
+    if (seen > attention_block)
+      seen = attention_block;
+    const int used = (seen + width - 1) / width * width;
+    for (int i = seen; i < used; ++i)
+      s[i] = lowest;
+    reg top = V::load(s);
+    for (int i = width; i < used; i += width)
+      top = V::max(top, V::load(s + i));
+    const float block_highest = V::highest(top);
+    const float now = block_highest > *highest ? block_highest : *highest;
+    const reg shift = V::set(now);
+    reg total = V::set(0.0f);
+    for (int i = 0; i < used; i += width) {
+      const reg weight = math::exp(V::sub(V::load(s + i), shift));
+      V::store(s + i, weight);
+      total = V::add(total, weight);
+    }
+    for (int i = used; i < count; ++i)
+      s[i] = 0.0f;
+    const reg correction = math::exp(V::set(*highest - now));
+    V::store(w.lane_sums + r * width, V::fma(V::load(w.lane_sums + r * width), correction, total));
+    float lanes[width];
+    V::store(lanes, correction);
+    w.correction[r] = lanes[0];
+    *highest = now;
+  }
+
+  // chunk[row] = chunk[row] * correction + sum over the block's positions of weight * value.
+  static void sum_block(const attention_task& t, const workspace& w, int begin, int count) noexcept {
+    for (int at = 0; at < count; at += page_tokens) {
+      const int tokens = count - at < page_tokens ? count - at : page_tokens;
+      const std::uint16_t* values = page_at(t, t.values, begin + at);
+      if (w.rows <= tile_rows)
+        sum_page(w, values, at, tokens);
+      else
+        sum_page(w, widened(values, tokens, w), at, tokens);
+    }
+  }
+
+  template <class Value>
+  static void sum_page(const workspace& w, const Value* values, int at, int tokens) noexcept {
+    int r = 0;
+    for (; r + 3 <= w.rows; r += 3)
+      sum_rows<3>(w, values, r, at, tokens);
+    if (w.rows - r == 2)
+      sum_rows<2>(w, values, r, at, tokens);
+    else if (w.rows - r == 1)
+      sum_rows<1>(w, values, r, at, tokens);
+  }
+
+  template <int Rows, class Value>
+  static void sum_rows(const workspace& w, const Value* values, int first, int at, int tokens) noexcept {
+    int i = 0;
+    for (; i + tile_vectors * width <= w.dim; i += tile_vectors * width)
+      sum_columns<Rows, tile_vectors>(w, values, first, at, tokens, i);
+    for (; i < w.dim; i += width)
+      sum_columns<Rows, 1>(w, values, first, at, tokens, i);
+  }
+
+  template <int Rows, int Vectors, class Value>
+  static void sum_columns(const workspace& w, const Value* values, int first, int at, int tokens, int column) noexcept {
+    const float* weights = w.scores + static_cast<std::ptrdiff_t>(first) * attention_block + at;
+    float* out = w.chunk + first * w.row_floats + column;
+    reg sum[Rows][Vectors];
+    for (int r = 0; r < Rows; ++r) {
+      const reg correction = V::set(at == 0 ? w.correction[first + r] : 1.0f);
+      for (int v = 0; v < Vectors; ++v)
+        sum[r][v] = V::mul(V::load(out + r * w.row_floats + v * width), correction);
+    }
+    const Value* from = values + column;
+    for (int token = 0; token < tokens; ++token, from += w.dim) {
+      reg value[Vectors];
+      for (int v = 0; v < Vectors; ++v)
+        value[v] = V::load(from + v * width);
+      for (int r = 0; r < Rows; ++r) {
+        const reg weight = V::set(weights[r * attention_block + token]);
+        for (int v = 0; v < Vectors; ++v)
+          sum[r][v] = V::fma(weight, value[v], sum[r][v]);
+      }
+    }
+    for (int r = 0; r < Rows; ++r)
+      for (int v = 0; v < Vectors; ++v)
+        V::store(out + r * w.row_floats + v * width, sum[r][v]);
+  }
+
+  // Adds a chunk's row to the total; `first` replaces it. A row that sees nothing of the chunk is left alone.
+  static void join(float* total, const float* chunk, int dim, bool first, int seen) noexcept {
+    if (first) {
+      for (int i = 0; i < dim + 2; ++i)
+        total[i] = chunk[i];
+      return;
+    }
+    if (seen <= 0)
+      return;
+    const float highest = chunk[dim] > total[dim] ? chunk[dim] : total[dim];
+    float factors[2 * width];
+    V::store(factors, math::exp(V::set(total[dim] - highest)));
+    V::store(factors + width, math::exp(V::set(chunk[dim] - highest)));
+    const reg old_factor = V::set(factors[0]), new_factor = V::set(factors[width]);
+    for (int i = 0; i < dim; i += width)
+      V::store(total + i, V::fma(V::load(chunk + i), new_factor, V::mul(V::load(total + i), old_factor)));
+    total[dim] = highest;
+    total[dim + 1] = total[dim + 1] * factors[0] + chunk[dim + 1] * factors[width];
+  }
+
+  static void finish(const attention_task& t, int r, const float* row) noexcept {
+    float* out = t.out + (r / t.group) * t.out_stride + (r % t.group) * t.head_dim;
+    const reg sum = V::set(row[padded(t.head_dim) + 1]);
+    math::over(
+        t.head_dim, [&](int i) { V::store(out + i, V::div(V::load(row + i), sum)); },
+        [&](int i, int count) { math::store_part(out + i, count, V::div(V::load(row + i), sum)); });
+  }
+};
+
+} // namespace troupe::cpu

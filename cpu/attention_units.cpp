@@ -1,0 +1,113 @@
+#include "cpu/attention_units.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace troupe::cpu {
+namespace {
+
+constexpr int rows_a_tile = 48;    // query rows that share one pass over keys and values; more would leave the L1 cache
+constexpr int units_a_thread = 4;  // with fewer, long contexts are cut into chunks
+
+int group_of(const hyperparameters& s) noexcept { return s.heads / s.kv_heads; }
+int tokens_a_tile(const hyperparameters& s) noexcept { return std::max(1, rows_a_tile / group_of(s)); }
+
+} // namespace
+
+std::size_t attention_units::scratch_floats(const hyperparameters& shape) noexcept {
+  return attention_scratch(tokens_a_tile(shape) * group_of(shape), shape.head_dim);
+}
+
+void attention_units::plan(const step_batch& batch, const hyperparameters& shape, int threads, bool only_sampled) {
+  shape_ = &shape;
+  units_.clear();
+  splits_.clear();
+  for (const auto& s : batch.sequences) {
+    if (only_sampled) {
+      if (s.step->sample)
+        add_tile(s, s.rows - 1, 1);
+      continue;
+    }
+    for (int first = 0; first < s.rows; first += tokens_a_tile(shape))
+      add_tile(s, first, std::min(tokens_a_tile(shape), s.rows - first));
+  }
+  if (threads > 1 && count() < threads * units_a_thread)
+    split_long_tiles();
+  std::stable_sort(units_.begin(), units_.end(), [](const unit& a, const unit& b) { return a.cost > b.cost; });
+}
+
+void attention_units::add_tile(const batch_sequence& s, int first, int tokens) {
+  const int end = s.step->position + first + tokens;
+  const int chunks = (end - 1) / attention_chunk + 1;
+  for (int head = 0; head < shape_->kv_heads; ++head)
+    units_.push_back({&s, first, tokens, head, 0, chunks, -1, static_cast<long>(tokens) * end});
+}
+
+void attention_units::split_long_tiles() {
+  std::vector<unit> parts;
+  std::size_t floats = 0;
+  for (const unit& u : units_) {
+    if (u.chunk_end == 1) {
+      parts.push_back(u);
+      continue;
+    }
+    const int split = static_cast<int>(splits_.size());
+    splits_.push_back({floats, u.chunk_end});
+    floats += static_cast<std::size_t>(u.chunk_end * u.tokens * group_of(*shape_)) * partial_row(shape_->head_dim);
+    for (int c = 0; c < u.chunk_end; ++c) {
+      unit part = u;
+      part.chunk_begin = c;
+      part.chunk_end = c + 1;
+      part.split = split;
+      part.cost = u.cost / u.chunk_end;
+      parts.push_back(part);
+    }
+  }
+  units_ = std::move(parts);
+  partials_.require(floats);
+  if (open_chunks_size_ < splits_.size()) {
+    open_chunks_ = std::make_unique<std::atomic<int>[]>(splits_.size());
+    open_chunks_size_ = splits_.size();
+  }
+}
+
+void attention_units::begin_layer() noexcept {
+  for (std::size_t i = 0; i < splits_.size(); ++i)
+    open_chunks_[i].store(splits_[i].chunks, std::memory_order_relaxed);
+}
+
+void attention_units::compute(int u, int layer, const attention_rows& rows, const kv_store& kv, const vector_kernels& kernels,
+                              float* scratch) {
+  const unit& n = units_[static_cast<std::size_t>(u)];
+  const int group = group_of(*shape_);
+  const std::ptrdiff_t row = n.sequence->first_row + n.first;
+  const std::ptrdiff_t column = static_cast<std::ptrdiff_t>(n.kv_head) * group * shape_->head_dim;
+  attention_task t;
+  t.q = rows.q + row * rows.q_stride + column;
+  t.q_stride = rows.q_stride;
+  t.tokens = n.tokens;
+  t.group = group;
+  t.head_dim = shape_->head_dim;
+  t.position = n.sequence->step->position + n.first;
+  t.scale = 1.0f / std::sqrt(static_cast<float>(shape_->head_dim));
+  t.keys = kv.keys(layer, n.kv_head);
+  t.values = kv.values(layer, n.kv_head);
+  t.page_stride = kv.page_stride();
+  t.pages = n.sequence->step->pages->data();
+  t.chunk_begin = n.chunk_begin;
+  t.chunk_end = n.chunk_end;
+  t.out_stride = shape_->q_width();
+  t.out = rows.out + row * t.out_stride + column;
+  t.scratch = scratch;
+  if (n.split < 0) {
+    kernels.attend(t);
+    return;
+  }
+  const auto split = static_cast<std::size_t>(n.split);
+  t.partial = partials_.data() + splits_[split].partial;
+  kernels.attend(t);
+  if (open_chunks_[split].fetch_sub(1, std::memory_order_acq_rel) == 1)
+    kernels.merge(t);
+}
+
+} // namespace troupe::cpu

@@ -1,0 +1,56 @@
+// Turns the events of one generation into the bytes of one HTTP answer.
+//
+// Owns a body encoder and the answer's phase. Promises: nothing is written before the request was started or failed, so that
+// a failure found until then keeps its status code; after that a failure is an error object in the stream, which then ends
+// without its closing mark. Bytes are appended to a string; sockets are elsewhere. One thread: the connection's.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "io/edge.hpp"
+#include "io/http/message.hpp"
+
+namespace troupe {
+
+// What one wire format makes of the events. A streaming encoder appends its events as they come, framed as SSE; one that
+// doesn't stream collects, and writes its document at the end.
+class body_encoder {
+public:
+  virtual ~body_encoder() = default;
+  virtual bool streams() const noexcept = 0;
+  // A streaming one never sees a failure before the start; the other sees no failure and no cancelled end at all.
+  virtual void encode(const generation_event& event, std::string& body) = 0;
+};
+
+class http_answer {
+public:
+  http_answer(std::unique_ptr<body_encoder> encoder, http_framing framing)
+      : encoder_(std::move(encoder)), framing_(std::move(framing)) {}
+
+  void consume(const generation_event& event, std::string& out);
+  // A comment that keeps proxies and clients from giving up while nothing is generated.
+  void ping(std::string& out);
+
+  bool streaming() const noexcept { return phase_ == phase::streaming; }
+  bool ended() const noexcept { return phase_ == phase::ended; }
+  bool keep_alive() const noexcept { return framing_.keep_alive; }
+  void close_after() noexcept { framing_.keep_alive = false; }
+
+private:
+  enum class phase { waiting, streaming, ended };
+
+  void refuse(const error& fault, std::string& out);
+  void consume_streaming(const generation_event& event, std::string& out);
+
+  std::unique_ptr<body_encoder> encoder_;
+  http_framing framing_;
+  phase phase_ = phase::waiting;
+  std::string body_;
+};
+
+// "data: <json>\n\n"
+void append_sse(std::string& out, std::string_view json);
+// "event: <type>\ndata: <json>\n\n"
+void append_sse(std::string& out, std::string_view type, std::string_view json);
+
+} // namespace troupe

@@ -1,0 +1,480 @@
+#include "io/net/http_connection.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/socket_base.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <optional>
+
+#include "io/event_inbox.hpp"
+#include "io/net/websocket_connection.hpp"
+
+namespace troupe {
+namespace {
+
+namespace http = boost::beast::http;
+using request_parser = http::request_parser<http::string_body>;
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  return out;
+}
+
+http_request head_of(const request_parser& parser) {
+  const auto& message = parser.get();
+  http_request request;
+  request.method = std::string(message.method_string());
+  request.target = std::string(message.target());
+  request.version = static_cast<int>(message.version());
+  request.keep_alive = parser.keep_alive();
+  for (const auto& field : message)
+    request.headers.emplace_back(lower(std::string_view(field.name_string().data(), field.name_string().size())),
+                                 std::string(field.value()));
+  return request;
+}
+
+class http_connection final : public net_connection, public std::enable_shared_from_this<http_connection> {
+public:
+  http_connection(edge_loop& loop, tcp::socket socket, bool over_cap)
+      : loop_(loop), core_(loop.core), socket_(std::move(socket)), over_cap_(over_cap) {
+    deadline_ = std::chrono::steady_clock::now() + limits::header_deadline;
+  }
+  ~http_connection() override {
+    if (inbox_)
+      inbox_->close();
+    loop_.remove(this);
+    if (!handed_over_)
+      core_.connection_ended();
+  }
+
+  void start() {
+    loop_.add(shared_from_this());
+    wait_readable();
+  }
+
+  void tick(steady_time now) override;
+  void drain() override;
+  void abort() override;
+
+private:
+  enum class phase { reading, answering, lingering, closed };
+
+  void wait_readable();
+  void on_readable();
+  void on_bytes(std::string_view bytes);
+  void on_peer_end(bool orderly);
+
+  void parse_input();
+  void on_parse_error(error_code ec);
+  void on_head();
+  void on_request();
+  void begin(generation_job job);
+  void upgrade(socket_upgrade wanted);
+  void respond(const http_response& response);
+
+  void on_wake();
+  void take_events();
+  void flush();
+  void write_some();
+  void on_written();
+  void finish();
+  void linger();
+  void cancel_running();
+  void drop(); // for a peer that does not read
+  void close();
+
+  edge_loop& loop_;
+  edge_core& core_;
+  tcp::socket socket_;
+  const bool over_cap_;
+
+  phase phase_ = phase::reading;
+  bool waiting_ = false;  // for the socket to become readable
+  bool draining_ = false;
+  bool handed_over_ = false;
+  steady_time deadline_{}; // of reading and lingering
+
+  std::string input_; // received, not yet parsed
+  std::optional<request_parser> parser_;
+  bool head_seen_ = false;
+  http_request request_;
+  http_framing framing_;
+  std::size_t lingered_bytes_ = 0;
+
+  std::shared_ptr<event_inbox> inbox_;
+  std::vector<run_event> batch_;
+  std::uint64_t run_ = 0; // counts this connection's generations
+  std::optional<std::uint64_t> running_;
+  std::optional<http_answer> answer_;
+  bool ending_ = false; // all of the answer is in out_
+
+  std::string out_;     // waits for the write in flight
+  std::string sending_; // in flight
+  std::size_t sent_ = 0;
+  bool writing_ = false;
+  steady_time last_progress_{};
+};
+
+// ---- reading ----
+
+void http_connection::wait_readable() {
+  if (waiting_ || phase_ == phase::closed)
+    return;
+  waiting_ = true;
+  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](error_code ec) {
+    self->waiting_ = false;
+    if (!ec)
+      self->on_readable();
+  });
+}
+
+void http_connection::on_readable() {
+  constexpr int rounds = 16; // then the loop's other connections get their turn
+  for (int round = 0; round < rounds && phase_ != phase::closed; ++round) {
+    error_code ec;
+    const std::size_t n = socket_.read_some(asio::buffer(loop_.scratch), ec);
+    if (ec == asio::error::would_block)
+      break;
+    if (ec)
+      return on_peer_end(ec == asio::error::eof);
+    on_bytes({loop_.scratch.data(), n});
+    if (n < loop_.scratch.size())
+      break;
+  }
+  wait_readable();
+}
+
+void http_connection::on_bytes(std::string_view bytes) {
+  if (phase_ == phase::lingering) {
+    lingered_bytes_ += bytes.size();
+    if (lingered_bytes_ > limits::linger_bytes_max)
+      close();
+    return;
+  }
+  if (phase_ == phase::answering && ending_ && !framing_.keep_alive)
+    return; // the rest of a body that was refused
+  input_ += bytes;
+  if (phase_ == phase::reading)
+    parse_input();
+  if (phase_ == phase::answering && input_.size() > limits::pipelined_bytes_max)
+    abort();
+}
+
+// A peer that closed its half has gone, but what is complete is still written out to it.
+void http_connection::on_peer_end(bool orderly) {
+  if (phase_ == phase::answering && ending_ && orderly) {
+    framing_.keep_alive = false;
+    return;
+  }
+  if (running_)
+    ++core_.counters.disconnects_total;
+  abort();
+}
+
+void http_connection::parse_input() {
+  while (phase_ == phase::reading && !input_.empty()) {
+    if (!parser_) {
+      parser_.emplace();
+      parser_->header_limit(static_cast<std::uint32_t>(limits::header_bytes_max));
+      parser_->body_limit(limits::body_bytes_max);
+      head_seen_ = false;
+      deadline_ = std::chrono::steady_clock::now() + limits::header_deadline;
+    }
+    error_code ec;
+    const std::size_t used = parser_->put(asio::buffer(input_), ec);
+    input_.erase(0, used);
+    if (ec == http::error::need_more)
+      return;
+    if (ec)
+      return on_parse_error(ec);
+    if (!head_seen_ && parser_->is_header_done()) {
+      head_seen_ = true;
+      on_head();
+    }
+    if (phase_ != phase::reading)
+      return;
+    if (parser_->is_done())
+      return on_request();
+  }
+}
+
+void http_connection::on_parse_error(error_code ec) {
+  if (!head_seen_) {
+    framing_ = {};
+    framing_.request_id = core_.make_id("req_");
+    ++core_.counters.requests_total;
+  }
+  framing_.keep_alive = false;
+  if (ec == http::error::body_limit)
+    return respond(error_response({errc::too_large, "The body exceeds " + std::to_string(limits::body_bytes_max) + " bytes.", {}, {}}));
+  http_response response =
+      error_response({errc::invalid_argument, "The request is not valid HTTP: " + ec.message() + ".", {}, "invalid_http"});
+  if (ec == http::error::header_limit) {
+    response = error_response({errc::too_large, "The header exceeds " + std::to_string(limits::header_bytes_max) + " bytes.", {}, {}});
+    response.status = 431;
+  }
+  respond(response);
+}
+
+void http_connection::on_head() {
+  ++core_.counters.requests_total;
+  request_ = head_of(*parser_);
+  framing_ = {request_.version, request_.keep_alive && !draining_, request_.method == "HEAD", core_.make_id("req_"),
+              core_.access.cors_headers(request_)};
+  const bool body_unread = !parser_->is_done();
+  if (over_cap_) {
+    framing_.keep_alive = false;
+    return respond(error_response({errc::queue_full, "The server has too many connections.", {}, {}}));
+  }
+  if (const auto refusal = loop_.routes.screen(request_)) {
+    framing_.keep_alive = framing_.keep_alive && !body_unread;
+    return respond(*refusal);
+  }
+  deadline_ = std::chrono::steady_clock::now() + limits::body_deadline;
+  if (body_unread && request_.version >= 11 && lower(request_.header("expect")) == "100-continue") {
+    out_ += "HTTP/1.1 100 Continue\r\n\r\n";
+    flush();
+  }
+}
+
+// ---- answering ----
+
+void http_connection::on_request() {
+  request_.body = std::move(parser_->get().body());
+  parser_.reset();
+  phase_ = phase::answering;
+  try {
+    route_reply reply = loop_.routes.handle(request_);
+    request_.body = {};
+    if (const auto* response = std::get_if<http_response>(&reply))
+      respond(*response);
+    else if (auto* job = std::get_if<generation_job>(&reply))
+      begin(std::move(*job));
+    else
+      upgrade(std::move(std::get<socket_upgrade>(reply)));
+  } catch (const std::exception& e) {
+    log_to(core_.log, log_level::error, std::string("edge: ") + request_.method + " " + std::string(request_.path()) + ": " + e.what());
+    answer_.reset();
+    framing_.keep_alive = false;
+    respond(error_response({errc::internal, "The server made a mistake; its log has the details.", {}, {}}));
+  }
+}
+
+void http_connection::begin(generation_job job) {
+  if (!inbox_)
+    inbox_ = std::make_shared<event_inbox>(
+        core_.options.send_queue_bytes_max, [weak = weak_from_this(), executor = loop_.context.get_executor()] {
+          asio::post(executor, [weak] {
+            if (const auto self = weak.lock())
+              self->on_wake();
+          });
+        });
+  answer_.emplace(std::move(job.encoder), framing_);
+  const auto submitted = core_.port.submit(std::move(job.request), inbox_->sink(++run_));
+  if (submitted) {
+    running_ = *submitted;
+    return;
+  }
+  ++core_.counters.refusals_total;
+  answer_->consume(generation_failed{submitted.fault(), {}}, out_);
+  ending_ = true;
+  flush();
+}
+
+void http_connection::upgrade(socket_upgrade wanted) {
+  if (!input_.empty()) { // RFC 6455: no frame before the handshake was answered
+    framing_.keep_alive = false;
+    return respond(error_response({errc::invalid_argument, "Data came before the handshake was answered.", {}, "early_data"}));
+  }
+  phase_ = phase::closed;
+  handed_over_ = true;
+  error_code ignored;
+  socket_.cancel(ignored);
+  start_websocket_connection(loop_, std::move(socket_), request_, std::move(wanted));
+}
+
+void http_connection::respond(const http_response& response) {
+  phase_ = phase::answering;
+  if (response.status >= 400)
+    ++core_.counters.refusals_total;
+  append_response(out_, response, framing_);
+  ending_ = true;
+  flush();
+}
+
+void http_connection::on_wake() {
+  if (phase_ != phase::answering)
+    return;
+  if (inbox_->overflowed()) {
+    ++core_.counters.overflows_total;
+    return drop();
+  }
+  if (!writing_)
+    take_events();
+}
+
+void http_connection::take_events() {
+  if (!answer_ || !running_)
+    return;
+  inbox_->take(batch_);
+  for (const run_event& e : batch_)
+    if (e.run == run_)
+      answer_->consume(e.event, out_);
+  batch_.clear();
+  if (answer_->ended()) {
+    running_.reset();
+    ending_ = true;
+  }
+  flush();
+}
+
+// ---- writing ----
+
+void http_connection::flush() {
+  if (writing_ || phase_ == phase::closed)
+    return;
+  if (out_.empty()) {
+    if (ending_)
+      finish();
+    return;
+  }
+  sending_.swap(out_);
+  out_.clear();
+  sent_ = 0;
+  writing_ = true;
+  last_progress_ = std::chrono::steady_clock::now();
+  write_some();
+}
+
+void http_connection::write_some() {
+  socket_.async_write_some(asio::buffer(sending_.data() + sent_, sending_.size() - sent_),
+                           [self = shared_from_this()](error_code ec, std::size_t n) {
+                             if (self->phase_ == phase::closed)
+                               return;
+                             if (ec)
+                               return self->on_peer_end(false);
+                             self->last_progress_ = std::chrono::steady_clock::now();
+                             self->sent_ += n;
+                             if (self->sent_ < self->sending_.size())
+                               return self->write_some();
+                             self->on_written();
+                           });
+}
+
+void http_connection::on_written() {
+  constexpr std::size_t kept_bytes = 16 * 1024; // an idle connection does not hold on to its largest answer
+  writing_ = false;
+  if (sending_.capacity() > kept_bytes)
+    sending_ = {};
+  sending_.clear();
+  if (phase_ == phase::answering && running_)
+    take_events();
+  else
+    flush();
+}
+
+void http_connection::finish() {
+  ending_ = false;
+  answer_.reset();
+  if (!framing_.keep_alive || draining_)
+    return linger();
+  phase_ = phase::reading;
+  parser_.reset();
+  deadline_ = std::chrono::steady_clock::now() + limits::idle_connection_deadline;
+  parse_input();
+  wait_readable();
+}
+
+// Closing with unread bytes would reset the connection and could take the answer with it.
+void http_connection::linger() {
+  error_code ignored;
+  socket_.shutdown(tcp::socket::shutdown_send, ignored);
+  phase_ = phase::lingering;
+  parser_.reset();
+  input_ = {};
+  deadline_ = std::chrono::steady_clock::now() + limits::linger_deadline;
+  wait_readable();
+}
+
+// ---- ends ----
+
+void http_connection::tick(steady_time now) {
+  if (writing_ && now - last_progress_ > limits::write_stall_deadline) {
+    ++core_.counters.overflows_total;
+    return drop();
+  }
+  switch (phase_) {
+    case phase::reading:
+      if (now <= deadline_)
+        return;
+      if (!parser_)
+        return close();
+      if (!head_seen_) {
+        framing_ = {};
+        framing_.request_id = core_.make_id("req_");
+      }
+      framing_.keep_alive = false;
+      return respond(error_response({errc::timeout, "The request did not arrive in time.", {}, {}}));
+    case phase::answering:
+      if (answer_ && answer_->streaming() && !writing_ && now - last_progress_ >= limits::sse_ping_interval) {
+        answer_->ping(out_);
+        flush();
+      }
+      return;
+    case phase::lingering:
+      if (now > deadline_)
+        close();
+      return;
+    case phase::closed: return;
+  }
+}
+
+void http_connection::drain() {
+  draining_ = true;
+  framing_.keep_alive = false;
+  if (answer_)
+    answer_->close_after();
+  if (phase_ == phase::lingering || (phase_ == phase::reading && !parser_))
+    close();
+}
+
+void http_connection::cancel_running() {
+  if (running_)
+    core_.port.cancel(*running_);
+  running_.reset();
+}
+
+void http_connection::abort() {
+  cancel_running();
+  close();
+}
+
+void http_connection::drop() {
+  error_code ignored;
+  socket_.set_option(asio::socket_base::linger(true, 0), ignored);
+  abort();
+}
+
+void http_connection::close() {
+  if (phase_ == phase::closed)
+    return;
+  phase_ = phase::closed;
+  if (inbox_)
+    inbox_->close();
+  error_code ignored;
+  socket_.close(ignored);
+}
+
+} // namespace
+
+void start_http_connection(edge_loop& loop, tcp::socket socket, bool over_cap) {
+  error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  socket.non_blocking(true, ignored);
+  std::make_shared<http_connection>(loop, std::move(socket), over_cap)->start();
+}
+
+} // namespace troupe

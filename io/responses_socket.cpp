@@ -1,0 +1,229 @@
+#include "io/responses_socket.hpp"
+
+#include <deque>
+#include <map>
+
+#include "io/prepared_response.hpp"
+#include "io/wire/json_writer.hpp"
+
+namespace troupe {
+namespace {
+
+// A response that was submitted.
+struct running_response {
+  std::uint64_t run = 0;     // as the inbox names it
+  std::uint64_t request = 0; // as the runtime names it
+  bool started = false;
+  prepared_response prepared;
+};
+
+struct lane {
+  std::deque<responses_request> waiting;
+  std::optional<running_response> running;
+};
+
+std::string steer_failed(const socket_event& event) {
+  std::string out;
+  json_writer w(out);
+  w.begin_object().string("type", "response.steer.failed").integer("sequence_number", 0);
+  w.raw("error", error_object({errc::unsupported, "Responses can't be steered here.", {}, "steer_not_supported"}));
+  w.key("steer").begin_object().string("previous_response_id", event.previous_response_id).raw("input", event.input).end_object();
+  if (!event.stream_id.empty())
+    w.string("stream_id", event.stream_id);
+  w.end_object();
+  return out;
+}
+
+class responses_socket final : public socket_session {
+public:
+  responses_socket(edge_core& core, std::shared_ptr<event_inbox> inbox, std::string tenant)
+      : core_(core),
+        inbox_(std::move(inbox)),
+        tenant_(std::move(tenant)),
+        stored_(static_cast<std::size_t>(limits::socket_stored_responses_max), limits::stored_responses_bytes_max),
+        opened_(std::chrono::steady_clock::now()) {}
+
+  void on_message(std::string_view payload, bool binary, socket_output& out) override;
+  void on_event(run_event& event, socket_output& out) override;
+  void on_tick(steady_time now, socket_output& out) override;
+  void on_drain(socket_output& out) override;
+  void on_gone() noexcept override;
+
+private:
+  void create(std::string_view payload, const std::string& stream_id, socket_output& out);
+  void cancel(const socket_event& event, socket_output& out);
+  // Starts the lane's next response, if it has one and none runs; forgets the lane when it is empty.
+  void advance(const std::string& stream_id, socket_output& out);
+  void start(lane& in, responses_request request, socket_output& out);
+  void refuse(const wire_fault& fault, std::string_view stream_id, socket_output& out);
+  void expire(socket_output& out);
+  bool idle() const noexcept { return lanes_.empty(); }
+
+  edge_core& core_;
+  std::shared_ptr<event_inbox> inbox_;
+  const std::string tenant_;
+  response_store stored_;
+  const steady_time opened_;
+  std::map<std::string, lane> lanes_;               // by stream_id; only those with work
+  std::map<std::uint64_t, std::string> lane_of_run_;
+  std::uint64_t runs_ = 0;
+  bool draining_ = false; // the server's end
+  bool expired_ = false;  // the socket's life is over
+  std::vector<response_event> events_;
+};
+
+void responses_socket::on_message(std::string_view payload, bool binary, socket_output& out) {
+  if (binary) {
+    out.close = {close_code::unknown_data, "Only text messages are served here."};
+    return;
+  }
+  socket_event event;
+  if (const auto fault = parse_socket_event(payload, event))
+    return refuse(*fault, event.stream_id, out);
+  if (event.type == "response.create")
+    return create(payload, event.stream_id, out);
+  if (event.type == "response.cancel")
+    return cancel(event, out);
+  if (event.type == "response.steer")
+    return out.text(steer_failed(event));
+  refuse({errc::invalid_argument, "Events of type '" + event.type + "' are not known.", "type", "unknown_event_type"}, event.stream_id,
+         out);
+}
+
+void responses_socket::create(std::string_view payload, const std::string& stream_id, socket_output& out) {
+  ++core_.counters.requests_total;
+  responses_request request;
+  if (const auto fault = parse_responses_request(payload, request))
+    return refuse(*fault, stream_id, out);
+  if (expired_)
+    return refuse({errc::invalid_argument, "This socket has reached its age limit; open a new one.", {}, "websocket_connection_limit_reached"},
+                  stream_id, out);
+  if (draining_)
+    return refuse({errc::shutting_down, "The server shuts down.", {}, {}}, stream_id, out);
+  const auto found = lanes_.find(stream_id);
+  if (found == lanes_.end() && lanes_.size() >= static_cast<std::size_t>(limits::websocket_lanes_max))
+    return refuse({errc::queue_full, "The socket has " + std::to_string(limits::websocket_lanes_max) + " lanes in use already.", {}, {}},
+                  stream_id, out);
+  if (found != lanes_.end() && found->second.waiting.size() >= static_cast<std::size_t>(limits::websocket_lane_queue_max))
+    return refuse({errc::queue_full, "The lane has " + std::to_string(limits::websocket_lane_queue_max) + " requests waiting already.", {}, {}},
+                  stream_id, out);
+  lanes_[stream_id].waiting.push_back(std::move(request));
+  advance(stream_id, out);
+}
+
+void responses_socket::advance(const std::string& stream_id, socket_output& out) {
+  const auto it = lanes_.find(stream_id);
+  if (it == lanes_.end())
+    return;
+  lane& in = it->second;
+  while (!in.running && !in.waiting.empty()) {
+    responses_request request = std::move(in.waiting.front());
+    in.waiting.pop_front();
+    start(in, std::move(request), out);
+  }
+  if (!in.running)
+    lanes_.erase(it);
+}
+
+void responses_socket::start(lane& in, responses_request request, socket_output& out) {
+  const std::string stream_id = request.stream_id;
+  running_response next;
+  if (const auto fault = prepare_response(core_, &stored_, tenant_, std::move(request), next.prepared))
+    return refuse(*fault, stream_id, out);
+  next.run = ++runs_;
+  const auto submitted = core_.port.submit(std::move(next.prepared.generation), inbox_->sink(next.run));
+  if (!submitted)
+    return refuse(to_wire(submitted.fault()), stream_id, out);
+  next.request = *submitted;
+  lane_of_run_.emplace(next.run, stream_id);
+  in.running = std::move(next);
+}
+
+void responses_socket::on_event(run_event& event, socket_output& out) {
+  const auto known = lane_of_run_.find(event.run);
+  if (known == lane_of_run_.end())
+    return;
+  const std::string stream_id = known->second;
+  running_response& running = *lanes_.at(stream_id).running;
+  const auto* failed = std::get_if<generation_failed>(&event.event);
+  const bool never_started = failed && !running.started;
+  if (never_started) {
+    refuse(to_wire(failed->fault), stream_id, out);
+  } else {
+    running.started = true;
+    events_.clear();
+    running.prepared.stream->consume(event.event, events_);
+    for (response_event& e : events_)
+      out.text(std::move(e.json));
+    if (!running.prepared.stream->ended())
+      return;
+    if (!running.prepared.stream->failed())
+      (running.prepared.store ? core_.responses : stored_).put(to_stored(running.prepared));
+  }
+  lane_of_run_.erase(known);
+  lanes_.at(stream_id).running.reset();
+  advance(stream_id, out);
+  if (idle() && draining_)
+    out.close = {close_code::going_away, "The server shuts down."};
+  else if (idle() && expired_)
+    expire(out);
+}
+
+void responses_socket::cancel(const socket_event& event, socket_output& out) {
+  for (const auto& [stream_id, in] : lanes_) {
+    const bool wanted = event.response_id.empty() ? stream_id == event.stream_id
+                                                  : in.running && in.running->prepared.stream->id() == event.response_id;
+    if (wanted && in.running)
+      return core_.port.cancel(in.running->request); // its end comes as an event
+  }
+  refuse({errc::not_found, "No such response is running.", event.response_id.empty() ? "stream_id" : "response_id", "response_not_found"},
+         event.stream_id, out);
+}
+
+void responses_socket::on_tick(steady_time now, socket_output& out) {
+  if (expired_ || draining_ || now - opened_ < limits::websocket_life)
+    return;
+  expired_ = true;
+  if (idle())
+    expire(out);
+}
+
+void responses_socket::expire(socket_output& out) {
+  refuse({errc::invalid_argument, "This socket has reached its age limit; open a new one.", {}, "websocket_connection_limit_reached"}, {},
+         out);
+  out.close = {close_code::going_away, "The socket has reached its age limit."};
+}
+
+void responses_socket::on_drain(socket_output& out) {
+  draining_ = true;
+  for (auto& [stream_id, in] : lanes_) {
+    for (const responses_request& request : in.waiting)
+      refuse({errc::shutting_down, "The server shuts down.", {}, {}}, request.stream_id, out);
+    in.waiting.clear();
+  }
+  if (idle())
+    out.close = {close_code::going_away, "The server shuts down."};
+}
+
+void responses_socket::refuse(const wire_fault& fault, std::string_view stream_id, socket_output& out) {
+  ++core_.counters.refusals_total;
+  out.text(error_event(fault, stream_id));
+}
+
+void responses_socket::on_gone() noexcept {
+  if (!lanes_.empty())
+    ++core_.counters.disconnects_total;
+  for (const auto& [stream_id, in] : lanes_)
+    if (in.running)
+      core_.port.cancel(in.running->request);
+  lanes_.clear();
+  lane_of_run_.clear();
+}
+
+} // namespace
+
+std::unique_ptr<socket_session> make_responses_socket(edge_core& core, std::shared_ptr<event_inbox> inbox, std::string tenant) {
+  return std::make_unique<responses_socket>(core, std::move(inbox), std::move(tenant));
+}
+
+} // namespace troupe

@@ -1,0 +1,18 @@
+// chat.completion and chat.completion.chunk, field for field as the official clients read them. Each encoder belongs to
+// one answer and one thread.
+#pragma once
+#include <memory>
+
+#include "io/http/answer.hpp"
+#include "io/wire/answer_identity.hpp"
+
+namespace troupe {
+
+struct chat_answer_options {
+  bool stream = false;
+  bool include_usage = false; // a last chunk with the usage; the others say usage:null
+};
+
+std::unique_ptr<body_encoder> make_chat_encoder(answer_identity identity, chat_answer_options options);
+
+} // namespace troupe

@@ -1,0 +1,246 @@
+// Random loads on batch_schedule: requests, cancels, delays, refusals, faults, and deaths of shards, of the compute stream and of
+// the batcher, in any order. The world checks each promise as it goes; here we check that all ends well.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "batch_world.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+constexpr int events_a_seed = 3000;
+constexpr std::uint64_t seeds = 150;
+
+struct totals {
+  std::uint64_t requests = 0, finished = 0, failed = 0, cancelled = 0, preemptions = 0, requeued = 0, late = 0, failed_steps = 0,
+                cached = 0, restarts = 0, growth = 0, refusals = 0, queue_full = 0;
+};
+
+class simulation {
+public:
+  explicit simulation(std::uint64_t seed)
+      : random_(seed), config_(make_config()), world_(config_, below(8) != 0), submissions_(5 + below(40)), device_trouble_(below(2) == 0) {}
+
+  void run(totals& sum) {
+    for (int i = 0; i < events_a_seed; ++i) {
+      CAPTURE(i);
+      event();
+      if (i % 64 == 0)
+        world_.check();
+      world_.pass(0.01 * below(20));
+    }
+    settle();
+    world_.run_until_idle();
+    world_.pump();
+    world_.check_all_returned();
+    judge(sum);
+  }
+
+  const std::string& trace() const { return world_.trace(); }
+
+private:
+  int below(int n) { return static_cast<int>(random_() % static_cast<std::uint64_t>(n)); }
+  std::uint32_t any_shard() { return static_cast<std::uint32_t>(below(static_cast<int>(world_.shard_count()))); }
+
+  batch_schedule_config make_config() {
+    batch_schedule_config c;
+    const int n = 1 + below(4);
+    for (int i = 0; i < n; ++i)
+      c.shard_pages.push_back(static_cast<std::uint32_t>(4 + below(30)));
+    c.running_max = 1 + below(12);
+    c.waiting_max = 4 + below(20);
+    c.step_tokens = 1 + below(48);
+    c.first_reservation_tokens = 1 + below(40);
+    c.admission_lookahead_tokens = below(60);
+    return c;
+  }
+
+  void event() {
+    const auto shard = any_shard();
+    const int kind = below(1000);
+    if (kind < submissions_)
+      submit();
+    else if (kind < submissions_ + 6)
+      cancel();
+    else if (kind < 400)
+      deliver_to(shard);
+    else if (kind < 720)
+      deliver_from(shard);
+    else if (kind < 960)
+      world_.end_step(faulty());
+    else if (kind < 965 && device_trouble_)
+      world_.fail_step();
+    else if (kind < 970)
+      lose_or_restart(shard);
+    else if (kind < 975 && device_trouble_)
+      world_.compute_alive() ? world_.kill_compute() : world_.restart_compute();
+    else if (kind == 975)
+      restart_batcher();
+    else if (kind < 980 && device_trouble_)
+      world_.refuse_next(below(2) ? errc::timeout : errc::unavailable, 1);
+    else if (!world_.compute_alive())
+      world_.restart_compute();
+    else if (!world_.known_alive(shard) && !world_.alive(shard))
+      world_.restart_shard(shard);
+  }
+
+  std::set<std::uint64_t> faulty() {
+    if (!device_trouble_ || !world_.step_running() || below(60) > 0)
+      return {};
+    const auto& sequences = world_.plan().sequences;
+    return {sequences[random_() % sequences.size()].id.number};
+  }
+
+  void deliver_to(std::uint32_t shard) {
+    if (world_.alive(shard))
+      world_.deliver_to_shard(shard);
+  }
+
+  void deliver_from(std::uint32_t shard) { world_.deliver_from_shard(shard); }
+
+  void lose_or_restart(std::uint32_t shard) {
+    if (world_.alive(shard))
+      world_.kill_shard(shard);
+    else if (world_.known_alive(shard))
+      world_.notice_lost(shard);
+    else
+      world_.restart_shard(shard);
+  }
+
+  void restart_batcher() {
+    ++restarts_;
+    add(world_.schedule().stats());
+    world_.restart_batcher();
+  }
+
+  void submit() {
+    auto r = world_.request(prompt_of(below(4), 1 + below(below(4) == 0 ? 120 : 40)), below(10) == 0 ? 0 : 1 + below(80));
+    r.salt = random_() % 2;
+    r.priority = below(3) - 1;
+    r.ignore_eos = below(4) == 0;
+    r.context_tokens = below(5) == 0 ? 1 + below(100) : 100'000;
+    for (int i = below(3); i > 0; --i)
+      r.end_tokens.push_back(below(vocabulary));
+    if (below(4) == 0) {
+      auto sampling = *r.sampling;
+      sampling.repetition_penalty = 1.1f;
+      r.sampling = std::make_shared<const sampling_params>(sampling);
+    }
+    if (below(5) == 0)
+      r.affinity = random_() % 3;
+    world_.submit(r);
+  }
+
+  void cancel() {
+    if (world_.sessions().empty())
+      return;
+    const auto last = world_.sessions().rbegin()->first;
+    const auto number = last - std::min<std::uint64_t>(last - 1, random_() % 20);
+    world_.cancel(world_.session(number).request.id);
+  }
+
+  // Everything that died comes back, nothing fails any more.
+  void settle() {
+    world_.refuse_next(errc::ok, 0);
+    for (std::uint32_t i = 0; i < world_.shard_count(); ++i) {
+      if (world_.alive(i) && world_.known_alive(i))
+        continue;
+      if (world_.known_alive(i))
+        world_.notice_lost(i);
+      world_.restart_shard(i);
+    }
+    if (!world_.compute_alive())
+      world_.restart_compute();
+  }
+
+  // Of one batcher's life.
+  void add(const batch_schedule_stats& life) {
+    stats_.preemptions += life.preemptions;
+    stats_.requeued += life.requeued;
+    stats_.late_answers += life.late_answers;
+    stats_.failed_steps += life.failed_steps;
+    stats_.cached_tokens += life.cached_tokens;
+  }
+
+  void judge(totals& sum) {
+    for (const auto& [number, s] : world_.sessions()) {
+      CAPTURE(number);
+      REQUIRE(s.ended());
+      ++sum.requests;
+      sum.finished += s.finished.has_value();
+      sum.cancelled += s.cancelled_at_step.has_value();
+      if (!s.failed)
+        continue;
+      ++sum.failed;
+      CAPTURE(s.failed->fault.message);
+      CAPTURE(s.request.prompt_length);
+      switch (s.failed->fault.code) {
+      case errc::queue_full: ++sum.queue_full; break;
+      case errc::no_memory: REQUIRE(s.generated() == 0); break;
+      case errc::context_full: REQUIRE(s.request.prompt_length >= s.request.context_tokens); break;
+      case errc::unavailable: REQUIRE(device_trouble_); break; // a shard did not answer
+      default: REQUIRE(s.may_fail); break;
+      }
+    }
+    add(world_.schedule().stats());
+    sum.preemptions += stats_.preemptions;
+    sum.requeued += stats_.requeued;
+    sum.late += stats_.late_answers;
+    sum.failed_steps += stats_.failed_steps;
+    sum.cached += stats_.cached_tokens;
+    sum.restarts += restarts_;
+    for (std::uint32_t i = 0; i < world_.shard_count(); ++i) {
+      sum.growth += world_.memory(i).stats().growths;
+      sum.refusals += world_.memory(i).stats().refusals;
+    }
+  }
+
+  std::mt19937_64 random_;
+  batch_schedule_config config_;
+  batch_world world_;
+  int submissions_; // in 1000 events
+  bool device_trouble_; // else the only troubles are deaths of shards and batchers, which end no request
+  batch_schedule_stats stats_;
+  std::uint64_t restarts_ = 0;
+};
+
+} // namespace
+
+TEST_CASE("whatever dies, is cancelled, refused or late: one end a request, its own tokens, and every page back") {
+  const char* given = std::getenv("TROUPE_SEED");
+  const std::uint64_t first = given ? std::strtoull(given, nullptr, 10) : 1;
+  const char* count = std::getenv("TROUPE_SEEDS");
+  const std::uint64_t last = first + (count ? std::strtoull(count, nullptr, 10) : given ? 1 : seeds) - 1;
+  MESSAGE("seeds " << first << ".." << last << "; TROUPE_SEED=n repeats one, TROUPE_SEEDS=m goes on to n + m - 1");
+  totals sum;
+  for (std::uint64_t seed = first; seed <= last; ++seed) {
+    CAPTURE(seed);
+    simulation s(seed);
+    s.run(sum);
+  }
+  MESSAGE(sum.requests << " requests: " << sum.finished << " finished (" << sum.cancelled << " cancelled), " << sum.failed
+                       << " failed; " << sum.preemptions << " pre-emptions, " << sum.requeued << " requeued, " << sum.growth
+                       << " growths, " << sum.refusals << " refusals, " << sum.late << " late answers, " << sum.failed_steps
+                       << " failed steps, " << sum.restarts << " batcher deaths, " << sum.cached << " cached tokens");
+  if (given || count)
+    return;
+  for (const auto n : {sum.finished, sum.failed, sum.cancelled, sum.preemptions, sum.requeued, sum.growth, sum.refusals, sum.late,
+                       sum.failed_steps, sum.restarts, sum.cached, sum.queue_full})
+    CHECK(n > 20); // the run was worth it only if it reached all of these
+}
+
+TEST_CASE("the same seed gives the same trace") {
+  for (const std::uint64_t seed : {3, 4, 5}) {
+    CAPTURE(seed);
+    totals sum;
+    simulation a(seed), b(seed);
+    a.run(sum);
+    b.run(sum);
+    CHECK(a.trace().size() > 1000);
+    CHECK(a.trace() == b.trace());
+  }
+}

@@ -1,0 +1,462 @@
+#include "batch_world.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "base/random.hpp"
+
+namespace troupe::test {
+
+namespace {
+
+constexpr std::uint64_t beginning = 0x5eed;
+constexpr std::uint64_t garbage = ~0ull;
+
+std::uint64_t append(std::uint64_t before, token_id token) { return mix64(before ^ (static_cast<std::uint64_t>(token) + 1)); }
+
+token_id choose(std::uint64_t prefix, std::uint64_t seed) {
+  return static_cast<token_id>(random_at(seed, prefix) % static_cast<std::uint64_t>(vocabulary));
+}
+
+std::string name(request_id id) { return std::to_string(id.number) + "." + std::to_string(id.generation); }
+
+} // namespace
+
+std::vector<token_id> prompt_of(int kind, int length) {
+  std::vector<token_id> out;
+  for (int i = 0; i < length; ++i)
+    out.push_back(static_cast<token_id>(random_at(static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(i)) % 50));
+  return out;
+}
+
+batch_world::batch_world(batch_schedule_config config, bool prefix_reuse)
+    : config_(std::move(config)), prefix_reuse_(prefix_reuse), schedule_(std::make_unique<batch_schedule>(config_)) {
+  page_id first = 0;
+  for (const auto pages : config_.shard_pages) {
+    shards_.emplace_back().first = first;
+    first += pages;
+  }
+  cells_.assign(std::size_t{first} * static_cast<std::size_t>(limits::page_tokens), garbage);
+  for (std::uint32_t i = 0; i < shard_count(); ++i)
+    restart_shard(i);
+  carry_out(schedule_->compute_ready());
+}
+
+batch_request batch_world::request(std::vector<token_id> prompt, int max_new_tokens) {
+  batch_request r;
+  r.id = {next_number_++, 0};
+  r.prompt_length = static_cast<int>(prompt.size());
+  r.tokens = std::make_shared<const std::vector<token_id>>(std::move(prompt));
+  r.max_new_tokens = max_new_tokens;
+  r.context_tokens = 1'000'000;
+  auto sampling = std::make_shared<sampling_params>();
+  sampling->seed = r.id.number;
+  r.sampling = std::move(sampling);
+  r.salt = 7;
+  return r;
+}
+
+session_record& batch_world::submit(const batch_request& r) {
+  session_record& s = sessions_[r.id.number];
+  s.request = r;
+  s.tokens = r.tokens ? *r.tokens : std::vector<token_id>{};
+  s.submitted_at_step = steps_started_;
+  note("submit " + name(r.id));
+  carry_out(schedule_->submit(r, now_));
+  return s;
+}
+
+void batch_world::cancel(request_id id) {
+  note("cancel " + name(id));
+  session_record& s = sessions_.at(id.number);
+  const bool live = !s.ended() && s.request.id == id;
+  if (live)
+    s.cancelled_at_step = steps_started_;
+  carry_out(schedule_->cancel(id));
+  if (live)
+    REQUIRE(s.finished);
+}
+
+bool batch_world::deliver_to_shard(std::uint32_t index) {
+  shard_side& s = shards_[index];
+  if (s.inbox.empty())
+    return false;
+  const auto message = std::move(s.inbox.front());
+  s.inbox.pop_front();
+  const auto answer = [&](auto what) { s.outbox.emplace_back(std::move(what)); };
+  const auto answer_either = [&](auto what) { std::visit(answer, std::move(what)); };
+  const auto refuse = [&](const auto& ask) {
+    if (refuse_times_ <= 0)
+      return false;
+    --refuse_times_;
+    answer(pages_refused{index, ask.lease, ask.id, fail(refuse_code_, "as the test wants"), {}});
+    return true;
+  };
+  if (const auto* reserve = std::get_if<reserve_pages>(&message)) {
+    if (!refuse(*reserve))
+      answer_either(s.memory->reserve(*reserve));
+  } else if (const auto* grow = std::get_if<grow_pages>(&message)) {
+    if (!refuse(*grow))
+      answer_either(s.memory->grow(*grow));
+  } else if (const auto* publish = std::get_if<publish_pages>(&message)) {
+    s.memory->publish(*publish);
+  } else {
+    answer(s.memory->release(std::get<release_pages>(message)));
+  }
+  return true;
+}
+
+bool batch_world::deliver_from_shard(std::uint32_t index) {
+  shard_side& s = shards_[index];
+  if (s.outbox.empty())
+    return false;
+  const auto answer = std::move(s.outbox.front());
+  s.outbox.pop_front();
+  if (const auto* reserved = std::get_if<pages_reserved>(&answer)) {
+    if (const auto lease = leases_.find(reserved->lease); lease != leases_.end())
+      lease->second.granted = true;
+  } else if (const auto* refused = std::get_if<pages_refused>(&answer)) {
+    const auto lease = leases_.find(refused->lease);
+    if (lease != leases_.end() && !lease->second.granted && refused->fault.code == errc::no_memory)
+      leases_.erase(lease);
+  }
+  carry_out(std::visit([&](const auto& what) { return schedule_->answered(what); }, answer));
+  return true;
+}
+
+void batch_world::pump() {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::uint32_t i = 0; i < shard_count(); ++i) {
+      moved = deliver_to_shard(i) || moved;
+      moved = deliver_from_shard(i) || moved;
+    }
+  }
+}
+
+const step_plan& batch_world::plan() const {
+  REQUIRE(step_running());
+  return *steps_.front().plan;
+}
+
+void batch_world::start(const std::shared_ptr<const step_plan>& plan) {
+  REQUIRE(compute_alive_);
+  REQUIRE(plan->number > last_plan_);
+  last_plan_ = plan->number;
+  for (const auto& step : steps_)
+    REQUIRE(step.batcher != batcher_); // one step in flight
+  ++steps_started_;
+  std::string line = "step " + std::to_string(plan->number) + ":";
+  std::set<std::uint64_t> numbers;
+  REQUIRE(!plan->sequences.empty());
+  REQUIRE(plan->tokens() <= config_.step_tokens);
+  for (const auto& part : plan->sequences) {
+    line += " " + name(part.id) + "@" + std::to_string(part.position) + "+" + std::to_string(part.tokens.size());
+    REQUIRE(numbers.insert(part.id.number).second);
+    session_record& s = sessions_.at(part.id.number);
+    REQUIRE(s.request.id == part.id);
+    REQUIRE(!s.ended());
+    const auto end = static_cast<std::size_t>(part.position) + part.tokens.size();
+    REQUIRE(end <= s.tokens.size());
+    REQUIRE(std::equal(part.tokens.begin(), part.tokens.end(), s.tokens.begin() + part.position));
+    REQUIRE(part.pages->size() * static_cast<std::size_t>(limits::page_tokens) >= end);
+    REQUIRE(part.sample == (end == s.tokens.size() && s.request.max_new_tokens > 0));
+    REQUIRE((part.sampling != nullptr) == part.sample);
+    if (part.sample && part.sampling->penalises()) {
+      std::map<token_id, std::pair<std::uint32_t, std::uint32_t>> expected, got;
+      for (std::size_t i = 0; i < s.tokens.size(); ++i)
+        ++(i < static_cast<std::size_t>(s.request.prompt_length) ? expected[s.tokens[i]].first : expected[s.tokens[i]].second);
+      for (const auto& c : part.counts)
+        got[c.token] = {c.in_prompt, c.in_answer};
+      REQUIRE(got == expected);
+      REQUIRE(part.counts.size() == expected.size());
+    } else {
+      REQUIRE(part.counts.empty());
+    }
+  }
+  // Whatever was cancelled before this step began has given its pages back.
+  for (const auto& [lease, holder] : leases_)
+    REQUIRE(!sessions_.at(holder.id.number).cancelled_at_step);
+  note(line);
+  steps_.push_back({plan, batcher_});
+  if (steps_.size() == 1)
+    begin_writing(*plan);
+}
+
+// The hash of all tokens before the part, checked against the oracle's cell by cell.
+std::uint64_t batch_world::check_earlier(const sequence_step& part) const {
+  const auto& tokens = sessions_.at(part.id.number).tokens;
+  std::uint64_t h = beginning;
+  for (int i = 0; i < part.position; ++i) {
+    h = append(h, tokens[static_cast<std::size_t>(i)]);
+    REQUIRE(const_cast<batch_world*>(this)->cell(*part.pages, i) == h);
+  }
+  return h;
+}
+
+std::uint64_t& batch_world::cell(const page_table& pages, int position) {
+  const auto page = pages.at(static_cast<std::size_t>(position / limits::page_tokens));
+  return cells_.at(std::size_t{page} * static_cast<std::size_t>(limits::page_tokens) +
+                   static_cast<std::size_t>(position % limits::page_tokens));
+}
+
+void batch_world::begin_writing(const step_plan& plan) {
+  for (const auto& part : plan.sequences) {
+    check_earlier(part);
+    for (std::size_t i = 0; i < part.tokens.size(); ++i)
+      cell(*part.pages, part.position + static_cast<int>(i)) = garbage - 1 - part.id.number;
+  }
+}
+
+bool batch_world::end_step(const std::set<std::uint64_t>& faulty) {
+  if (steps_.empty())
+    return false;
+  const auto step = steps_.front();
+  step_result done;
+  done.number = step.plan->number;
+  for (const auto& part : step.plan->sequences) {
+    std::uint64_t h = check_earlier(part);
+    for (std::size_t i = 0; i < part.tokens.size(); ++i) {
+      auto& written = cell(*part.pages, part.position + static_cast<int>(i));
+      REQUIRE(written == garbage - 1 - part.id.number); // nobody else wrote it meanwhile
+      written = h = append(h, part.tokens[i]);
+    }
+    sequence_result r{part.id, {}, {}};
+    if (faulty.contains(part.id.number)) {
+      sessions_.at(part.id.number).may_fail = true;
+      r.fault = fail(errc::internal, "not a number");
+    } else if (part.sample) {
+      r.token = sampled_token{choose(h, part.sampling->seed), 0, {}};
+    }
+    done.sequences.push_back(std::move(r));
+  }
+  steps_.pop_front();
+  note("done " + std::to_string(done.number));
+  if (!steps_.empty())
+    begin_writing(*steps_.front().plan);
+  if (step.batcher == batcher_)
+    carry_out(schedule_->step_done(done));
+  return true;
+}
+
+bool batch_world::fail_step() {
+  if (steps_.empty())
+    return false;
+  const auto step = steps_.front();
+  steps_.pop_front();
+  note("fail " + std::to_string(step.plan->number));
+  for (const auto& part : step.plan->sequences)
+    sessions_.at(part.id.number).may_fail = true;
+  if (!steps_.empty())
+    begin_writing(*steps_.front().plan);
+  if (step.batcher == batcher_)
+    carry_out(schedule_->step_failed(step.plan->number, fail(errc::device_failed, "as the test wants")));
+  return true;
+}
+
+void batch_world::run_until_idle(int steps_max) {
+  pump();
+  for (int i = 0; !schedule_->idle(); ++i) {
+    REQUIRE(i < steps_max);
+    REQUIRE(end_step()); // else it hangs
+    pump();
+    check();
+  }
+}
+
+void batch_world::kill_shard(std::uint32_t index) {
+  note("kill shard " + std::to_string(index));
+  shards_[index].memory.reset();
+  shards_[index].inbox.clear();
+}
+
+void batch_world::notice_lost(std::uint32_t index) {
+  note("lost shard " + std::to_string(index));
+  shards_[index].known = false;
+  std::erase_if(leases_, [&](const auto& entry) { return entry.second.shard == index; });
+  carry_out(schedule_->shard_lost(index));
+}
+
+void batch_world::restart_shard(std::uint32_t index) {
+  shard_side& s = shards_[index];
+  note("restart shard " + std::to_string(index));
+  s.memory = std::make_unique<kv_shard_memory>(kv_shard_config{index, s.first, config_.shard_pages[index], prefix_reuse_});
+  s.inbox.clear();
+  s.known = true;
+  carry_out(schedule_->shard_ready(index, s.memory->report()));
+}
+
+void batch_world::kill_compute() {
+  note("kill compute");
+  compute_alive_ = false;
+  for (const auto& step : steps_)
+    for (const auto& part : step.plan->sequences)
+      sessions_.at(part.id.number).may_fail = true;
+  steps_.clear();
+  carry_out(schedule_->compute_lost());
+}
+
+void batch_world::restart_compute() {
+  note("restart compute");
+  compute_alive_ = true;
+  carry_out(schedule_->compute_ready());
+}
+
+void batch_world::restart_batcher() {
+  note("restart batcher");
+  ++batcher_;
+  last_plan_ = 0;
+  leases_.clear();
+  schedule_ = std::make_unique<batch_schedule>(config_);
+  for (std::uint32_t i = 0; i < shard_count(); ++i) {
+    shard_side& s = shards_[i];
+    s.inbox.clear();
+    s.outbox.clear();
+    if (!s.memory)
+      continue;
+    s.memory->release_all();
+    s.known = true;
+    carry_out(schedule_->shard_ready(i, s.memory->report()));
+  }
+  if (compute_alive_)
+    carry_out(schedule_->compute_ready());
+  for (auto& [number, s] : sessions_) {
+    if (s.ended())
+      continue;
+    ++s.request.id.generation;
+    s.request.tokens = std::make_shared<const std::vector<token_id>>(s.tokens);
+    s.first.reset();
+    carry_out(schedule_->submit(s.request, now_));
+  }
+}
+
+void batch_world::carry_out(batch_actions actions) {
+  for (auto& action : actions) {
+    const auto send = [&](auto& message) {
+      REQUIRE(shards_.at(message.shard).known);
+      if (alive(message.shard))
+        shards_[message.shard].inbox.emplace_back(message);
+    };
+    if (auto* reserve = std::get_if<reserve_pages>(&action)) {
+      note("reserve " + name(reserve->id) + " of " + std::to_string(reserve->shard));
+      REQUIRE(leases_.try_emplace(reserve->lease, lease_record{reserve->id, reserve->shard, false}).second);
+      asked_[reserve->id.number].push_back(reserve->shard);
+      send(*reserve);
+    } else if (auto* grow = std::get_if<grow_pages>(&action)) {
+      send(*grow);
+    } else if (auto* publish = std::get_if<publish_pages>(&action)) {
+      send(*publish);
+    } else if (auto* release = std::get_if<release_pages>(&action)) {
+      note("release " + name(release->id));
+      leases_.erase(release->lease);
+      send(*release);
+    } else if (auto* run = std::get_if<run_step>(&action)) {
+      start(run->plan);
+    } else if (auto* told = std::get_if<tokens_generated>(&action)) {
+      hear(*told);
+    } else if (auto* finished = std::get_if<request_finished>(&action)) {
+      end(finished->id, *finished, {});
+    } else {
+      const auto& failed = std::get<request_failed>(action);
+      end(failed.id, {}, failed);
+    }
+  }
+  schedule_->check_invariants();
+}
+
+void batch_world::hear(const tokens_generated& told) {
+  session_record& s = sessions_.at(told.id.number);
+  REQUIRE(s.request.id == told.id);
+  REQUIRE(!s.ended());
+  REQUIRE(told.first == !s.first);
+  if (told.first) {
+    s.first = told;
+    s.first_token_at_step = steps_started_;
+  }
+  REQUIRE(told.position == static_cast<int>(s.tokens.size())); // no gap, no repeat
+  for (const auto& token : told.tokens)
+    s.tokens.push_back(token.token);
+  REQUIRE(told.usage.completion_tokens == s.generated());
+}
+
+void batch_world::end(request_id id, std::optional<request_finished> finished, std::optional<request_failed> failed) {
+  session_record& s = sessions_.at(id.number);
+  note((finished ? "finished " : "failed ") + name(id));
+  if (s.request.id != id)
+    return; // a former run
+  REQUIRE(!s.ended());
+  s.finished = std::move(finished);
+  s.failed = std::move(failed);
+  if (!s.finished || s.finished->reason == sequence_end::cancelled)
+    return;
+  auto original = s.request;
+  original.tokens = std::make_shared<const std::vector<token_id>>(s.tokens.begin(), s.tokens.begin() + s.request.prompt_length);
+  sequence_end reason = sequence_end::cancelled;
+  token_id end_token = -1;
+  REQUIRE(s.tokens == oracle(original, reason, end_token));
+  REQUIRE(s.finished->reason == reason);
+  REQUIRE(s.finished->end_token == end_token);
+  REQUIRE(s.finished->usage.completion_tokens == s.generated() + (reason == sequence_end::end_token ? 1 : 0));
+  REQUIRE(s.finished->usage.prompt_tokens == s.request.prompt_length);
+}
+
+std::vector<token_id> batch_world::oracle(const batch_request& r, sequence_end& reason, token_id& end_token) const {
+  std::vector<token_id> tokens = *r.tokens;
+  const auto smallest = *std::min_element(config_.shard_pages.begin(), config_.shard_pages.end());
+  const auto most = std::min({r.prompt_length + r.max_new_tokens, r.context_tokens,
+                              static_cast<int>(smallest) * limits::page_tokens + 1});
+  std::uint64_t h = beginning;
+  for (const auto token : tokens)
+    h = append(h, token);
+  reason = sequence_end::length;
+  end_token = -1;
+  while (static_cast<int>(tokens.size()) < most) {
+    const auto next = choose(h, r.sampling->seed);
+    if (!r.ignore_eos && std::find(r.end_tokens.begin(), r.end_tokens.end(), next) != r.end_tokens.end()) {
+      reason = sequence_end::end_token;
+      end_token = next;
+      break;
+    }
+    tokens.push_back(next);
+    h = append(h, next);
+  }
+  return tokens;
+}
+
+void batch_world::check() {
+  schedule_->check_invariants();
+  for (const auto& s : shards_)
+    if (s.memory)
+      s.memory->check_invariants();
+}
+
+void batch_world::check_all_returned() {
+  check();
+  REQUIRE(schedule_->idle());
+  REQUIRE(schedule_->releases_outstanding() == 0);
+  for (const auto& s : shards_) {
+    if (!s.memory)
+      continue;
+    const auto stats = s.memory->stats();
+    REQUIRE(stats.leases == 0);
+    REQUIRE(stats.used == 0);
+    REQUIRE(stats.free + stats.cached == stats.pages);
+  }
+}
+
+std::vector<std::uint32_t> batch_world::shards_asked(std::uint64_t number) const {
+  const auto found = asked_.find(number);
+  return found == asked_.end() ? std::vector<std::uint32_t>{} : found->second;
+}
+
+bool batch_world::has_lease(std::uint64_t number) const {
+  return std::any_of(leases_.begin(), leases_.end(), [&](const auto& entry) { return entry.second.id.number == number; });
+}
+
+void batch_world::note(const std::string& line) {
+  trace_ += line;
+  trace_ += '\n';
+}
+
+} // namespace troupe::test

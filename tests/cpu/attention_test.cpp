@@ -1,0 +1,201 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "base/random.hpp"
+#include "cpu/attention_units.hpp"
+#include "cpu/kv_store.hpp"
+#include "cpu/thread_team.hpp"
+#include "cpu/vector_kernels.hpp"
+
+using namespace troupe;
+using namespace troupe::cpu;
+
+namespace {
+
+constexpr std::uint64_t seed = 411;
+
+float draw(std::uint64_t key, std::uint64_t i) { return static_cast<float>(uniform_at(seed + key, i) * 4 - 2); }
+
+std::vector<isa> isas_here() {
+  std::vector<isa> out;
+  for (isa i : {isa::plain, isa::avx2, isa::avx512})
+    if (machine_has(i))
+      out.push_back(i);
+  return out;
+}
+
+hyperparameters shape_of(int heads, int kv_heads, int head_dim) {
+  hyperparameters s;
+  s.layers = 2;
+  s.heads = heads;
+  s.kv_heads = kv_heads;
+  s.head_dim = head_dim;
+  return s;
+}
+
+// A pool in which one sequence's tokens lie on scattered pages, and everything that it did not write is NaN.
+struct scene {
+  hyperparameters shape;
+  kv_store kv;
+  std::shared_ptr<page_table> pages = std::make_shared<page_table>();
+  std::vector<float> keys, values; // [position][kv head][head_dim], as rounded to halves and back
+
+  scene(const hyperparameters& s, int length) : shape(s), kv(std::move(*kv_store::create(s, page_count(length)))) {
+    const auto all = kv.pages() * kv.page_stride();
+    std::fill_n(kv.keys(0, 0), all, std::uint16_t{0x7e00});
+    for (std::uint32_t p = 0; p < kv.pages(); ++p)
+      pages->push_back((p * 7 + 3) % kv.pages());
+    std::vector<float> row(static_cast<std::size_t>(s.head_dim));
+    const auto write = [&](std::uint16_t* to, std::uint64_t key, int position, int head, std::vector<float>& kept) {
+      for (std::size_t i = 0; i < row.size(); ++i)
+        row[i] = draw(key, (static_cast<std::uint64_t>(position) * 64 + static_cast<std::uint64_t>(head)) * 512 + i);
+      to += (*pages)[static_cast<std::size_t>(position / limits::page_tokens)] * kv.page_stride() +
+            static_cast<std::size_t>(position % limits::page_tokens) * kv.row_halves();
+      plain_vector_kernels.store_half(to, row.data(), s.head_dim);
+      for (std::size_t i = 0; i < row.size(); ++i)
+        kept.push_back(std::ldexp(static_cast<float>(1024 + (to[i] & 1023)), ((to[i] >> 10) & 31) - 25) * (to[i] & 0x8000 ? -1.0f : 1.0f));
+    };
+    for (int position = 0; position < length; ++position)
+      for (int h = 0; h < s.kv_heads; ++h) {
+        write(kv.keys(1, h), 1, position, h, keys);
+        write(kv.values(1, h), 2, position, h, values);
+      }
+  }
+  // A prime-like count, so that the scattering above is a permutation.
+  static std::uint32_t page_count(int length) {
+    std::uint32_t n = static_cast<std::uint32_t>(length / limits::page_tokens) + 2;
+    while (n % 7 == 0)
+      ++n;
+    return n;
+  }
+
+  std::vector<double> expected(const float* q, int head, int position) const {
+    const auto d = static_cast<std::size_t>(shape.head_dim);
+    const auto kv_head = static_cast<std::size_t>(head / (shape.heads / shape.kv_heads));
+    const auto kv_heads = static_cast<std::size_t>(shape.kv_heads);
+    std::vector<double> scores, out(d);
+    double highest = -1e300, total = 0;
+    for (std::size_t p = 0; p <= static_cast<std::size_t>(position); ++p) {
+      double s = 0;
+      for (std::size_t i = 0; i < d; ++i)
+        s += static_cast<double>(q[i]) * keys[(p * kv_heads + kv_head) * d + i];
+      scores.push_back(s / std::sqrt(static_cast<double>(d)));
+      highest = std::max(highest, scores.back());
+    }
+    for (double& s : scores)
+      total += s = std::exp(s - highest);
+    for (std::size_t p = 0; p < scores.size(); ++p)
+      for (std::size_t i = 0; i < d; ++i)
+        out[i] += scores[p] / total * values[(p * kv_heads + kv_head) * d + i];
+    return out;
+  }
+};
+
+std::vector<float> queries(const hyperparameters& s, int begin, int count) {
+  const auto width = static_cast<std::uint64_t>(s.q_width());
+  std::vector<float> q;
+  for (std::uint64_t t = 0; t < static_cast<std::uint64_t>(count); ++t)
+    for (std::uint64_t i = 0; i < width; ++i)
+      q.push_back(draw(3, (static_cast<std::uint64_t>(begin) + t) * 65536 + i));
+  return q;
+}
+
+// Attention of positions [begin, begin + count) of the scene's sequence, planned for and run by `threads`.
+std::vector<float> attend(const scene& world, isa target, int begin, int count, int threads, bool only_last = false) {
+  step_batch batch;
+  sequence_step step;
+  step.tokens.assign(static_cast<std::size_t>(count), 0);
+  step.position = begin;
+  step.pages = world.pages;
+  step.sample = true;
+  batch.sequences.push_back({&step, 0, 0, count});
+  const auto q = queries(world.shape, begin, count);
+  std::vector<float> out(q.size(), -99.0f);
+  attention_units units;
+  units.plan(batch, world.shape, threads, only_last);
+  units.begin_layer();
+  thread_team team(threads);
+  const std::size_t floats = attention_units::scratch_floats(world.shape);
+  std::vector<float> scratch(floats * static_cast<std::size_t>(threads));
+  team.run([&](int thread) {
+    team.share(units.count(), [&](int u) {
+      units.compute(u, 1, {q.data(), world.shape.q_width(), out.data()}, world.kv, vector_kernels_for(target),
+                    scratch.data() + floats * static_cast<std::size_t>(thread));
+    });
+  });
+  return out;
+}
+
+} // namespace
+
+TEST_CASE("attention agrees with doubles for every head size and ratio, and never reads beyond the sequence") {
+  struct sizes {
+    int heads, kv_heads, head_dim, length;
+  };
+  for (isa target : isas_here())
+    for (const sizes& c : {sizes{1, 1, 64, 70}, {2, 1, 128, 40}, {9, 3, 64, 33}, {8, 2, 80, 130}, {5, 1, 96, 65}, {6, 1, 64, 17},
+                           {7, 1, 128, 16}, {16, 2, 64, 100}, {2, 2, 20, 50}, {2, 1, 256, 20}, {100, 1, 16, 20}}) {
+      const scene world(shape_of(c.heads, c.kv_heads, c.head_dim), c.length);
+      const auto q = queries(world.shape, 0, c.length);
+      const auto out = attend(world, target, 0, c.length, 1);
+      double worst = 0;
+      for (int t = 0; t < c.length; ++t)
+        for (int h = 0; h < c.heads; ++h) {
+          const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(t) * world.shape.q_width() + h * c.head_dim;
+          const auto expected = world.expected(q.data() + at, h, t);
+          for (int i = 0; i < c.head_dim; ++i)
+            worst = std::max(worst, std::abs(out[static_cast<std::size_t>(at + i)] - expected[static_cast<std::size_t>(i)]));
+        }
+      CAPTURE(name_of(target));
+      CAPTURE(c.heads);
+      CAPTURE(c.head_dim);
+      CHECK(worst < 5e-6);
+    }
+}
+
+TEST_CASE("a query's result has the same bits alone, in tiles, in any cut of the prompt and on any number of threads") {
+  const scene world(shape_of(6, 2, 64), 1300); // three chunks
+  for (isa target : isas_here()) {
+    CAPTURE(name_of(target));
+    const int begin = 990, count = 80; // crosses a chunk and several blocks
+    const auto together = attend(world, target, begin, count, 1);
+    const auto width = static_cast<std::size_t>(world.shape.q_width());
+    for (int threads : {1, 2, 3})
+      CHECK(std::memcmp(attend(world, target, begin, count, threads).data(), together.data(), together.size() * 4) == 0);
+    for (int t : {0, 1, 33, 34, 35, 79}) {
+      const auto alone = attend(world, target, begin + t, 1, 1);
+      const auto split = attend(world, target, begin + t, 1, 3);
+      CHECK(std::memcmp(alone.data(), together.data() + static_cast<std::size_t>(t) * width, width * 4) == 0);
+      CHECK(std::memcmp(split.data(), alone.data(), width * 4) == 0);
+    }
+    const auto tail = attend(world, target, begin + 13, count - 13, 2);
+    CHECK(std::memcmp(tail.data(), together.data() + 13 * width, tail.size() * 4) == 0);
+  }
+}
+
+TEST_CASE("a long context agrees with doubles, whole and shared in chunks") {
+  const scene world(shape_of(4, 1, 128), 2100);
+  const auto q = queries(world.shape, 2099, 1);
+  for (isa target : isas_here())
+    for (int threads : {1, 4}) {
+      const auto out = attend(world, target, 2099, 1, threads);
+      for (int h = 0; h < 4; ++h) {
+        const auto expected = world.expected(q.data() + h * 128, h, 2099);
+        for (std::size_t i = 0; i < 128; ++i)
+          CHECK(std::abs(out[static_cast<std::size_t>(h) * 128 + i] - expected[i]) < 5e-6);
+      }
+    }
+}
+
+TEST_CASE("asked for the last row alone, no other is written") {
+  const scene world(shape_of(4, 2, 64), 100);
+  const auto out = attend(world, isa::plain, 60, 40, 1, true);
+  const auto all = attend(world, isa::plain, 60, 40, 1);
+  const auto width = static_cast<std::size_t>(world.shape.q_width());
+  CHECK(std::all_of(out.begin(), out.end() - static_cast<std::ptrdiff_t>(width), [](float v) { return v == -99.0f; }));
+  CHECK(std::memcmp(out.data() + 39 * width, all.data() + 39 * width, width * 4) == 0);
+}
