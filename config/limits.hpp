@@ -94,6 +94,5 @@ inline constexpr int resubmissions_max = 64;    // of one request after deaths; 
 inline constexpr auto step_deadline = 120s;     // a step that runs longer makes the health failing
 inline constexpr int workers_max = 16;          // tokenising threads
 inline constexpr int control_threads = 2;       // that run the control actors
-inline constexpr int in_flight_requests_max = waiting_requests_max + running_sequences_max; // queue_full beyond
 
 } // namespace troupe::limits

@@ -28,9 +28,7 @@ void append_metric(std::string& out, std::string_view name, std::string_view kin
 } // namespace
 
 edge_core::edge_core(edge_options chosen, bool loopback, edge_port& runtime, log_sink sink)
-    : options(std::move(chosen)),
-      port(runtime),
-      log(std::move(sink)),
+    : options(std::move(chosen)), port(runtime), log(std::move(sink)),
       access({options.host, loopback, options.allowed_origins, options.api_keys}),
       responses(static_cast<std::size_t>(limits::stored_responses_max), limits::stored_responses_bytes_max),
       id_key_(random_key()) {}
@@ -49,7 +47,9 @@ std::string edge_core::make_id(std::string_view prefix) {
   return out;
 }
 
-std::string edge_core::model_name() const { return options.model_alias.empty() ? port.model().name : options.model_alias; }
+std::string edge_core::model_name() const {
+  return options.model_alias.empty() ? port.model().name : options.model_alias;
+}
 
 bool edge_core::knows_model(std::string_view name) const {
   return name.empty() || name == options.model_alias || name == port.model().name;
@@ -70,7 +70,8 @@ std::string edge_core::metrics_text() const {
   add("troupe_edge_connections", "gauge", "Open connections.", counters.connections.load());
   add("troupe_edge_websockets", "gauge", "Open WebSockets.", counters.websockets.load());
   add("troupe_edge_connections_total", "counter", "Connections accepted.", counters.connections_total.load());
-  add("troupe_edge_connections_refused_total", "counter", "Connections over the cap.", counters.connections_refused_total.load());
+  add("troupe_edge_connections_refused_total", "counter", "Connections over the cap.",
+      counters.connections_refused_total.load());
   add("troupe_edge_requests_total", "counter", "HTTP requests and WebSocket creates.", counters.requests_total.load());
   add("troupe_edge_refusals_total", "counter", "Requests answered with an error status.", counters.refusals_total.load());
   add("troupe_edge_disconnects_total", "counter", "Answers left by their client.", counters.disconnects_total.load());

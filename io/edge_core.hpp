@@ -19,8 +19,8 @@
 namespace troupe {
 
 struct edge_counters {
-  std::atomic<std::int64_t> connections{0};       // open now
-  std::atomic<std::int64_t> websockets{0};        // of them
+  std::atomic<std::int64_t> connections{0}; // open now
+  std::atomic<std::int64_t> websockets{0};  // of them
   std::atomic<std::uint64_t> connections_total{0};
   std::atomic<std::uint64_t> connections_refused_total{0};
   std::atomic<std::uint64_t> requests_total{0};

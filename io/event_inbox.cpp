@@ -23,7 +23,9 @@ struct size_of_event {
   }
 };
 
-std::size_t bytes_of(const generation_event& event) { return sizeof(run_event) + std::visit(size_of_event{}, event); }
+std::size_t bytes_of(const generation_event& event) {
+  return sizeof(run_event) + std::visit(size_of_event{}, event);
+}
 
 bool join(generation_event& into, generation_event& next) {
   if (auto* a = std::get_if<text_delta>(&into))

@@ -41,14 +41,15 @@ std::optional<wire_fault> prepare_response(edge_core& core, const response_store
     if (!found)
       found = core.responses.conversation(previous, tenant);
     if (!found)
-      return wire_fault{errc::invalid_argument, "Previous response with id '" + previous + "' not found.", "previous_response_id",
-                        "previous_response_not_found"};
+      return wire_fault{errc::invalid_argument, "Previous response with id '" + previous + "' not found.",
+                        "previous_response_id", "previous_response_not_found"};
     out.conversation = std::move(*found);
   }
   for (chat_message& message : request.input)
     out.conversation.push_back(std::make_shared<const chat_message>(std::move(message)));
   if (out.conversation.size() > static_cast<std::size_t>(limits::messages_max))
-    return wire_fault{errc::too_large, "The conversation has more than " + std::to_string(limits::messages_max) + " messages.", "input", {}};
+    return wire_fault{
+        errc::too_large, "The conversation has more than " + std::to_string(limits::messages_max) + " messages.", "input", {}};
   out.generation = std::move(request.generation);
   out.generation.tenant = tenant;
   // Instructions hold for this response alone, as OpenAI has it: they are not part of the conversation.

@@ -27,7 +27,11 @@ std::string steer_failed(const socket_event& event) {
   json_writer w(out);
   w.begin_object().string("type", "response.steer.failed").integer("sequence_number", 0);
   w.raw("error", error_object({errc::unsupported, "Responses can't be steered here.", {}, "steer_not_supported"}));
-  w.key("steer").begin_object().string("previous_response_id", event.previous_response_id).raw("input", event.input).end_object();
+  w.key("steer")
+      .begin_object()
+      .string("previous_response_id", event.previous_response_id)
+      .raw("input", event.input)
+      .end_object();
   if (!event.stream_id.empty())
     w.string("stream_id", event.stream_id);
   w.end_object();
@@ -37,9 +41,7 @@ std::string steer_failed(const socket_event& event) {
 class responses_socket final : public socket_session {
 public:
   responses_socket(edge_core& core, std::shared_ptr<event_inbox> inbox, std::string tenant)
-      : core_(core),
-        inbox_(std::move(inbox)),
-        tenant_(std::move(tenant)),
+      : core_(core), inbox_(std::move(inbox)), tenant_(std::move(tenant)),
         stored_(static_cast<std::size_t>(limits::socket_stored_responses_max), limits::stored_responses_bytes_max),
         opened_(std::chrono::steady_clock::now()) {}
 
@@ -47,6 +49,7 @@ public:
   void on_event(run_event& event, socket_output& out) override;
   void on_tick(steady_time now, socket_output& out) override;
   void on_drain(socket_output& out) override;
+  void cancel_all() noexcept override;
   void on_gone() noexcept override;
 
 private:
@@ -64,7 +67,7 @@ private:
   const std::string tenant_;
   response_store stored_;
   const steady_time opened_;
-  std::map<std::string, lane> lanes_;               // by stream_id; only those with work
+  std::map<std::string, lane> lanes_; // by stream_id; only those with work
   std::map<std::uint64_t, std::string> lane_of_run_;
   std::uint64_t runs_ = 0;
   bool draining_ = false; // the server's end
@@ -86,8 +89,8 @@ void responses_socket::on_message(std::string_view payload, bool binary, socket_
     return cancel(event, out);
   if (event.type == "response.steer")
     return out.text(steer_failed(event));
-  refuse({errc::invalid_argument, "Events of type '" + event.type + "' are not known.", "type", "unknown_event_type"}, event.stream_id,
-         out);
+  refuse({errc::invalid_argument, "Events of type '" + event.type + "' are not known.", "type", "unknown_event_type"},
+         event.stream_id, out);
 }
 
 void responses_socket::create(std::string_view payload, const std::string& stream_id, socket_output& out) {
@@ -96,16 +99,23 @@ void responses_socket::create(std::string_view payload, const std::string& strea
   if (const auto fault = parse_responses_request(payload, request))
     return refuse(*fault, stream_id, out);
   if (expired_)
-    return refuse({errc::invalid_argument, "This socket has reached its age limit; open a new one.", {}, "websocket_connection_limit_reached"},
+    return refuse({errc::invalid_argument,
+                   "This socket has reached its age limit; open a new one.",
+                   {},
+                   "websocket_connection_limit_reached"},
                   stream_id, out);
   if (draining_)
     return refuse({errc::shutting_down, "The server shuts down.", {}, {}}, stream_id, out);
   const auto found = lanes_.find(stream_id);
   if (found == lanes_.end() && lanes_.size() >= static_cast<std::size_t>(limits::websocket_lanes_max))
-    return refuse({errc::queue_full, "The socket has " + std::to_string(limits::websocket_lanes_max) + " lanes in use already.", {}, {}},
-                  stream_id, out);
+    return refuse(
+        {errc::queue_full, "The socket has " + std::to_string(limits::websocket_lanes_max) + " lanes in use already.", {}, {}},
+        stream_id, out);
   if (found != lanes_.end() && found->second.waiting.size() >= static_cast<std::size_t>(limits::websocket_lane_queue_max))
-    return refuse({errc::queue_full, "The lane has " + std::to_string(limits::websocket_lane_queue_max) + " requests waiting already.", {}, {}},
+    return refuse({errc::queue_full,
+                   "The lane has " + std::to_string(limits::websocket_lane_queue_max) + " requests waiting already.",
+                   {},
+                   {}},
                   stream_id, out);
   lanes_[stream_id].waiting.push_back(std::move(request));
   advance(stream_id, out);
@@ -176,7 +186,8 @@ void responses_socket::cancel(const socket_event& event, socket_output& out) {
     if (wanted && in.running)
       return core_.port.cancel(in.running->request); // its end comes as an event
   }
-  refuse({errc::not_found, "No such response is running.", event.response_id.empty() ? "stream_id" : "response_id", "response_not_found"},
+  refuse({errc::not_found, "No such response is running.", event.response_id.empty() ? "stream_id" : "response_id",
+          "response_not_found"},
          event.stream_id, out);
 }
 
@@ -189,8 +200,11 @@ void responses_socket::on_tick(steady_time now, socket_output& out) {
 }
 
 void responses_socket::expire(socket_output& out) {
-  refuse({errc::invalid_argument, "This socket has reached its age limit; open a new one.", {}, "websocket_connection_limit_reached"}, {},
-         out);
+  refuse({errc::invalid_argument,
+          "This socket has reached its age limit; open a new one.",
+          {},
+          "websocket_connection_limit_reached"},
+         {}, out);
   out.close = {close_code::going_away, "The socket has reached its age limit."};
 }
 
@@ -210,12 +224,16 @@ void responses_socket::refuse(const wire_fault& fault, std::string_view stream_i
   out.text(error_event(fault, stream_id));
 }
 
-void responses_socket::on_gone() noexcept {
-  if (!lanes_.empty())
-    ++core_.counters.disconnects_total;
+void responses_socket::cancel_all() noexcept {
   for (const auto& [stream_id, in] : lanes_)
     if (in.running)
       core_.port.cancel(in.running->request);
+}
+
+void responses_socket::on_gone() noexcept {
+  if (!lanes_.empty())
+    ++core_.counters.disconnects_total;
+  cancel_all();
   lanes_.clear();
   lane_of_run_.clear();
 }

@@ -14,7 +14,8 @@
 namespace troupe {
 namespace {
 
-constexpr int accept_retry_seconds = 1; // after the process ran out of descriptors
+constexpr std::chrono::milliseconds farewell(200); // for last words after the deadline
+constexpr int accept_retry_seconds = 1;            // after the process ran out of descriptors
 
 // A loop and the thread that runs it.
 struct loop_thread {
@@ -49,7 +50,8 @@ int connections_that_fit(int wanted) {
 class server final : public edge_server {
 public:
   server(edge_options options, bool loopback, edge_port& runtime, log_sink log)
-      : core_(std::move(options), loopback, runtime, std::move(log)), cap_(connections_that_fit(core_.options.connections_max)) {
+      : core_(std::move(options), loopback, runtime, std::move(log)),
+        cap_(connections_that_fit(core_.options.connections_max)) {
     for (int i = 0; i < std::max(1, core_.options.threads); ++i)
       loops_.push_back(std::make_unique<loop_thread>(core_));
     acceptor_.emplace(loops_[0]->loop.context);
@@ -70,8 +72,8 @@ public:
     if (!ec)
       port_ = acceptor_->local_endpoint(ec).port();
     if (ec)
-      return fail(errc::io_failed, "cannot listen on " + core_.options.host + " port " + std::to_string(core_.options.port) + ": " +
-                                       ec.message());
+      return fail(errc::io_failed, "cannot listen on " + core_.options.host + " port " + std::to_string(core_.options.port) +
+                                       ": " + ec.message());
     if (cap_ < core_.options.connections_max)
       log_to(core_.log, log_level::warning,
              "edge: at most " + std::to_string(cap_) + " connections, since the process may not open more files (ulimit -n)");
@@ -101,12 +103,16 @@ public:
       return;
     stopped_ = true;
     stop_accepting();
-    wait_until_empty(deadline);
+    if (!wait_until_empty(deadline)) { // who waits still is told that the answer ends here
+      for (auto& each : loops_)
+        asio::post(each->loop.context, [loop = &each->loop] { loop->cancel_all(); });
+      wait_until_empty(farewell);
+    }
     for (auto& each : loops_)
       asio::post(each->loop.context, [loop = &each->loop] { loop->abort_all(); });
     for (auto& each : loops_)
       each->work.reset();
-    wait_until_empty(std::chrono::milliseconds(500));
+    wait_until_empty(farewell);
     for (auto& each : loops_)
       each->loop.context.stop();
     for (auto& each : loops_)
@@ -154,10 +160,10 @@ private:
     });
   }
 
-  void wait_until_empty(std::chrono::milliseconds deadline) {
+  bool wait_until_empty(std::chrono::milliseconds deadline) {
     const auto until = std::chrono::steady_clock::now() + deadline;
     std::unique_lock lock(core_.empty_mutex);
-    core_.empty.wait_until(lock, until, [this] { return core_.counters.connections.load() <= 0; });
+    return core_.empty.wait_until(lock, until, [this] { return core_.counters.connections.load() <= 0; });
   }
 
   edge_core core_;
@@ -177,7 +183,8 @@ result<tcp::endpoint> resolve(const edge_options& options) {
   error_code ec;
   asio::io_context context;
   tcp::resolver resolver(context);
-  const auto found = resolver.resolve(host, std::to_string(options.port), tcp::resolver::numeric_service | tcp::resolver::passive, ec);
+  const auto found =
+      resolver.resolve(host, std::to_string(options.port), tcp::resolver::numeric_service | tcp::resolver::passive, ec);
   if (ec || found.empty())
     return fail(errc::invalid_argument, "cannot resolve host '" + options.host + "': " + ec.message());
   return found.begin()->endpoint();
@@ -197,7 +204,8 @@ result<std::unique_ptr<edge_server>> edge_server::start(edge_options options, ed
     const bool loopback = endpoint->address().is_loopback();
     if (!loopback && options.api_keys.empty())
       return fail(errc::invalid_argument,
-                  "host " + options.host + " can be reached from other machines, so an API key is required; set one or use 127.0.0.1");
+                  "host " + options.host +
+                      " can be reached from other machines, so an API key is required; set one or use 127.0.0.1");
     auto made = std::make_unique<server>(std::move(options), loopback, runtime, std::move(log));
     if (auto listening = made->listen(*endpoint); !listening)
       return listening.fault();

@@ -1,7 +1,7 @@
 // What a WebSocket carries, apart from the socket: messages and events in, frames out.
 //
-// A session owns its conversation's state. Promises of every session: it never blocks; on_gone cancels all it has running.
-// Thread: its connection's.
+// A session owns its conversation's state. Promises of every session: it never blocks, and lets go of its requests when the
+// peer goes. Thread: its connection's.
 #pragma once
 #include <memory>
 #include <optional>
@@ -51,6 +51,9 @@ public:
   virtual void on_tick(steady_time now, socket_output& out) = 0;
   // No new work; close with 1001 once what runs has ended.
   virtual void on_drain(socket_output& out) = 0;
+  // What runs is cancelled; its end still comes as an event.
+  virtual void cancel_all() noexcept = 0;
+  // The peer has left: what runs is cancelled and forgotten.
   virtual void on_gone() noexcept = 0;
 };
 

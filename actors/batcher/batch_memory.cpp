@@ -106,16 +106,17 @@ bool batch_schedule::may_ask(const batch_sequence& s, std::uint32_t shard) const
   return std::none_of(running_.begin(), running_.end(), [&](const auto* r) { return r->shard == shard && r->grow_refused; });
 }
 
-// Pages that the sequences there may soon ask for.
+// Pages that the sequences that run there may soon ask for. Those that only ask for a reservation don't count: were each to keep
+// room for the others, all could be refused by an empty shard.
 std::uint32_t batch_schedule::headroom(std::uint32_t shard) const {
   std::uint32_t pages = 0;
   for (const auto* s : running_) {
-    if (s->lease == 0 || s->shard != shard || s->ended)
+    if (s->state != sequence_state::running || s->lease == 0 || s->shard != shard || s->ended)
       continue;
     const auto soon = std::min<std::int64_t>(held_max(*s), std::int64_t{s->length()} + config_.admission_lookahead_tokens);
     const auto ask = shards_[shard].asks.find(s->lease);
-    const auto have = (s->pages ? static_cast<std::uint32_t>(s->pages->size()) : 0) +
-                      (ask == shards_[shard].asks.end() ? 0 : ask->second.pages);
+    const auto have =
+        static_cast<std::uint32_t>(s->pages->size()) + (ask == shards_[shard].asks.end() ? 0 : ask->second.pages);
     const auto want = pages_for(static_cast<int>(soon));
     pages += want > have ? want - have : 0;
   }

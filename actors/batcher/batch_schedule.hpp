@@ -156,7 +156,7 @@ private:
   void take_result(batch_sequence& s, const sequence_step& part, const sequence_result& result, batch_actions& out);
   void take_token(batch_sequence& s, sampled_token token, batch_actions& out);
   void settle(batch_sequence& s, batch_actions& out);
-  void fail_step(const error& fault, batch_actions& out);
+  void fail_step(const error* blame, batch_actions& out);
 
   batch_schedule_config config_;
   std::vector<shard_view> shards_;

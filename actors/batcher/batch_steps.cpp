@@ -154,22 +154,25 @@ batch_actions batch_schedule::step_failed(std::uint64_t number, const error& fau
     ++counters_.late_answers;
     return out;
   }
-  fail_step(fault, out);
+  fail_step(&fault, out);
   advance(out);
   return out;
 }
 
 // The pages are good up to where each sequence stood before the step, so each goes on from there, once, and alone.
-void batch_schedule::fail_step(const error& fault, batch_actions& out) {
+// `blame`: what the device reported; null where the compute stream's death is nobody's fault.
+void batch_schedule::fail_step(const error* blame, batch_actions& out) {
   const auto plan = std::move(step_);
   step_.reset();
   ++counters_.failed_steps;
   for (const auto& part : plan->sequences) {
     batch_sequence* s = find(part.id);
     TROUPE_CHECK(s && s->in_step);
-    s->suspect = true;
-    if (++s->step_failures >= limits::step_failures_max && !s->ended)
-      fail_request(*s, fail(errc::device_failed, "the compute device failed twice: " + fault.message), out);
+    if (blame) {
+      s->suspect = true;
+      if (++s->step_failures >= limits::step_failures_max && !s->ended)
+        fail_request(*s, fail(errc::device_failed, "the compute device failed twice: " + blame->message), out);
+    }
     settle(*s, out);
   }
 }
@@ -185,7 +188,7 @@ batch_actions batch_schedule::compute_lost() {
   batch_actions out;
   compute_ready_ = false;
   if (step_)
-    fail_step(fail(errc::unavailable, "the compute stream died"), out);
+    fail_step(nullptr, out);
   advance(out);
   return out;
 }

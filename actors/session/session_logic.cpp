@@ -5,6 +5,7 @@
 #include "actors/session/sampling_choice.hpp"
 #include "base/check.hpp"
 #include "base/random.hpp"
+#include "config/limits.hpp"
 
 namespace troupe {
 
@@ -73,6 +74,10 @@ batch_request_ptr session_logic::prepared(const prepared_prompt& prompt) {
 batch_request_ptr session_logic::resubmission() {
   if (state_ != state::submitted)
     return nullptr;
+  if (id_.generation >= static_cast<std::uint32_t>(limits::resubmissions_max)) {
+    fail({errc::unavailable, "the request was started again " + std::to_string(id_.generation) + " times; send it again"});
+    return nullptr;
+  }
   ++id_.generation;
   parts_.context->metrics->resubmissions.fetch_add(1, std::memory_order_relaxed);
   return submission();

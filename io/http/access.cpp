@@ -9,7 +9,8 @@ constexpr std::string_view key_subprotocol = "openai-insecure-api-key.";
 
 std::string lower(std::string_view text) {
   std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   return out;
 }
 
@@ -34,7 +35,8 @@ bool valid_port_suffix(std::string_view suffix) {
   if (suffix.empty())
     return true;
   suffix.remove_prefix(1);
-  return !suffix.empty() && suffix.size() <= 5 && std::all_of(suffix.begin(), suffix.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !suffix.empty() && suffix.size() <= 5 &&
+         std::all_of(suffix.begin(), suffix.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 bool equal_in_constant_time(std::string_view given, std::string_view key) {
@@ -133,7 +135,8 @@ header_list access_rules::cors_headers(const http_request& request) const {
 std::string chosen_subprotocol(std::string_view offered) {
   std::string chosen;
   each_token(offered, [&](std::string_view protocol) {
-    if (chosen.empty() && (protocol == "realtime" || protocol.substr(0, 9) == "responses" || protocol == "openai-beta.responses.v1"))
+    if (chosen.empty() &&
+        (protocol == "realtime" || protocol.substr(0, 9) == "responses" || protocol == "openai-beta.responses.v1"))
       chosen = protocol;
   });
   return chosen;

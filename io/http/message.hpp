@@ -14,10 +14,10 @@ using header_list = std::vector<std::pair<std::string, std::string>>;
 
 struct http_request {
   std::string method;
-  std::string target;   // as sent: path and query
-  header_list headers;  // names in lower case
+  std::string target;  // as sent: path and query
+  header_list headers; // names in lower case
   std::string body;
-  int version = 11;     // 10 or 11
+  int version = 11; // 10 or 11
   bool keep_alive = true;
 
   // The first header of that (lower case) name, or empty.
@@ -41,9 +41,9 @@ http_response error_response(const wire_fault& fault);
 struct http_framing {
   int version = 11;
   bool keep_alive = true;
-  bool head_only = false;  // the request was HEAD
+  bool head_only = false; // the request was HEAD
   std::string request_id;
-  header_list extra;       // CORS and the like, on every answer of this exchange
+  header_list extra; // CORS and the like, on every answer of this exchange
 };
 
 // Head and body with Content-Length.

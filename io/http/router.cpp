@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "io/prepared_response.hpp"
 #include "io/web/web_files.hpp"
 #include "io/wire/chat_answer.hpp"
 #include "io/wire/chat_request.hpp"
 #include "io/wire/completion.hpp"
 #include "io/wire/json_writer.hpp"
-#include "io/prepared_response.hpp"
 #include "io/wire/responses_request.hpp"
 
 namespace troupe {
@@ -60,7 +60,8 @@ bool allows(std::string_view methods, std::string_view method) {
 
 std::string lower(std::string_view text) {
   std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   return out;
 }
 
@@ -71,8 +72,8 @@ bool wants_websocket(const http_request& request) {
 // RFC 6455: 16 bytes in base64.
 bool valid_socket_key(std::string_view key) {
   return key.size() == 24 && key.substr(22) == "==" && std::all_of(key.begin(), key.begin() + 22, [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/';
-  });
+           return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/';
+         });
 }
 
 http_response not_allowed(const http_request& request, std::string_view methods) {
@@ -106,7 +107,8 @@ http_response preflight(const http_request& request, std::string_view methods) {
   if (!request.header("origin").empty()) {
     response.headers.emplace_back("access-control-allow-methods", std::string(methods));
     const std::string_view wanted = request.header("access-control-request-headers");
-    response.headers.emplace_back("access-control-allow-headers", wanted.empty() ? "authorization, content-type" : std::string(wanted));
+    response.headers.emplace_back("access-control-allow-headers",
+                                  wanted.empty() ? "authorization, content-type" : std::string(wanted));
     response.headers.emplace_back("access-control-max-age", "600");
   }
   return response;
@@ -149,7 +151,8 @@ std::optional<http_response> router::screen(const http_request& head) const {
   if (!allows(matched.methods, head.method))
     return not_allowed(head, matched.methods);
   if (const std::string encoding = lower(head.header("content-encoding")); !encoding.empty() && encoding != "identity") {
-    http_response response = error_response({errc::unsupported, "The body must not be compressed.", {}, "unsupported_encoding"});
+    http_response response =
+        error_response({errc::unsupported, "The body must not be compressed.", {}, "unsupported_encoding"});
     response.status = 415;
     return response;
   }
@@ -159,21 +162,21 @@ std::optional<http_response> router::screen(const http_request& head) const {
 route_reply router::handle(const http_request& request) const {
   const matched_route matched = match(request.path(), core_.options.echo_route);
   switch (matched.kind) {
-    case route::health: return health();
-    case route::metrics: {
-      http_response response = json_response(core_.metrics_text());
-      response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-      return response;
-    }
-    case route::models: return models();
-    case route::model: return model(matched.id);
-    case route::chat: return handle_chat(request);
-    case route::completions: return handle_completion(request);
-    case route::responses: return handle_responses(request);
-    case route::stored_response: return handle_stored_response(request, matched.id);
-    case route::echo: return upgrade(request, {socket_kind::echo, {}, {}});
-    case route::file: return file_response(*find_web_file(request.path()));
-    case route::none: break;
+  case route::health: return health();
+  case route::metrics: {
+    http_response response = json_response(core_.metrics_text());
+    response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    return response;
+  }
+  case route::models: return models();
+  case route::model: return model(matched.id);
+  case route::chat: return handle_chat(request);
+  case route::completions: return handle_completion(request);
+  case route::responses: return handle_responses(request);
+  case route::stored_response: return handle_stored_response(request, matched.id);
+  case route::echo: return upgrade(request, {socket_kind::echo, {}, {}});
+  case route::file: return file_response(*find_web_file(request.path()));
+  case route::none: break;
   }
   return error_response({errc::not_found, "There is no such route.", {}, "route_not_found"});
 }
@@ -221,7 +224,8 @@ route_reply router::handle_responses(const http_request& request) const {
 
 http_response router::handle_stored_response(const http_request& request, std::string_view id) const {
   const std::string tenant = tenant_of(request);
-  const wire_fault unknown{errc::not_found, "Response with id '" + std::string(id) + "' not found.", "response_id", "response_not_found"};
+  const wire_fault unknown{errc::not_found, "Response with id '" + std::string(id) + "' not found.", "response_id",
+                           "response_not_found"};
   if (request.method == "DELETE") {
     if (!core_.responses.erase(id, tenant))
       return error_response(unknown);
@@ -240,10 +244,10 @@ http_response router::health() const {
   const health_state state = core_.draining ? health_state::draining : core_.port.health(why);
   std::string_view name = "ok";
   switch (state) {
-    case health_state::ready: break;
-    case health_state::starting: name = "starting"; break;
-    case health_state::draining: name = "draining"; break;
-    case health_state::failing: name = "failing"; break;
+  case health_state::ready: break;
+  case health_state::starting: name = "starting"; break;
+  case health_state::draining: name = "draining"; break;
+  case health_state::failing: name = "failing"; break;
   }
   std::string body;
   json_writer w(body);

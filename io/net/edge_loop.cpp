@@ -10,7 +10,9 @@ void edge_loop::add(const std::shared_ptr<net_connection>& connection) {
     arm();
 }
 
-void edge_loop::remove(net_connection* connection) { connections_.erase(connection); }
+void edge_loop::remove(net_connection* connection) {
+  connections_.erase(connection);
+}
 
 // Over a copy, as any call may end connections.
 template <class F>
@@ -40,6 +42,10 @@ void edge_loop::arm() {
 
 void edge_loop::drain_all() {
   for_each([](net_connection& connection) { connection.drain(); });
+}
+
+void edge_loop::cancel_all() {
+  for_each([](net_connection& connection) { connection.cancel(); });
 }
 
 void edge_loop::abort_all() {

@@ -26,6 +26,7 @@ public:
   virtual ~net_connection() = default;
   virtual void tick(steady_time now) = 0; // deadlines
   virtual void drain() = 0;               // end as soon as what runs has ended
+  virtual void cancel() = 0;              // what runs; its end is answered still
   virtual void abort() = 0;               // cancel what runs and end now
 };
 
@@ -47,6 +48,7 @@ public:
   void add(const std::shared_ptr<net_connection>& connection);
   void remove(net_connection* connection);
   void drain_all();
+  void cancel_all();
   void abort_all();
 
 private:

@@ -57,6 +57,10 @@ public:
 
   void tick(steady_time now) override;
   void drain() override;
+  void cancel() override {
+    if (running_)
+      core_.port.cancel(*running_);
+  }
   void abort() override;
 
 private:
@@ -82,7 +86,6 @@ private:
   void on_written();
   void finish();
   void linger();
-  void cancel_running();
   void drop(); // for a peer that does not read
   void close();
 
@@ -92,7 +95,7 @@ private:
   const bool over_cap_;
 
   phase phase_ = phase::reading;
-  bool waiting_ = false;  // for the socket to become readable
+  bool waiting_ = false; // for the socket to become readable
   bool draining_ = false;
   bool handed_over_ = false;
   steady_time deadline_{}; // of reading and lingering
@@ -209,11 +212,13 @@ void http_connection::on_parse_error(error_code ec) {
   }
   framing_.keep_alive = false;
   if (ec == http::error::body_limit)
-    return respond(error_response({errc::too_large, "The body exceeds " + std::to_string(limits::body_bytes_max) + " bytes.", {}, {}}));
+    return respond(
+        error_response({errc::too_large, "The body exceeds " + std::to_string(limits::body_bytes_max) + " bytes.", {}, {}}));
   http_response response =
       error_response({errc::invalid_argument, "The request is not valid HTTP: " + ec.message() + ".", {}, "invalid_http"});
   if (ec == http::error::header_limit) {
-    response = error_response({errc::too_large, "The header exceeds " + std::to_string(limits::header_bytes_max) + " bytes.", {}, {}});
+    response =
+        error_response({errc::too_large, "The header exceeds " + std::to_string(limits::header_bytes_max) + " bytes.", {}, {}});
     response.status = 431;
   }
   respond(response);
@@ -256,7 +261,8 @@ void http_connection::on_request() {
     else
       upgrade(std::move(std::get<socket_upgrade>(reply)));
   } catch (const std::exception& e) {
-    log_to(core_.log, log_level::error, std::string("edge: ") + request_.method + " " + std::string(request_.path()) + ": " + e.what());
+    log_to(core_.log, log_level::error,
+           std::string("edge: ") + request_.method + " " + std::string(request_.path()) + ": " + e.what());
     answer_.reset();
     framing_.keep_alive = false;
     respond(error_response({errc::internal, "The server made a mistake; its log has the details.", {}, {}}));
@@ -265,13 +271,13 @@ void http_connection::on_request() {
 
 void http_connection::begin(generation_job job) {
   if (!inbox_)
-    inbox_ = std::make_shared<event_inbox>(
-        core_.options.send_queue_bytes_max, [weak = weak_from_this(), executor = loop_.context.get_executor()] {
-          asio::post(executor, [weak] {
-            if (const auto self = weak.lock())
-              self->on_wake();
-          });
-        });
+    inbox_ = std::make_shared<event_inbox>(core_.options.send_queue_bytes_max,
+                                           [weak = weak_from_this(), executor = loop_.context.get_executor()] {
+                                             asio::post(executor, [weak] {
+                                               if (const auto self = weak.lock())
+                                                 self->on_wake();
+                                             });
+                                           });
   answer_.emplace(std::move(job.encoder), framing_);
   const auto submitted = core_.port.submit(std::move(job.request), inbox_->sink(++run_));
   if (submitted) {
@@ -407,28 +413,28 @@ void http_connection::tick(steady_time now) {
     return drop();
   }
   switch (phase_) {
-    case phase::reading:
-      if (now <= deadline_)
-        return;
-      if (!parser_)
-        return close();
-      if (!head_seen_) {
-        framing_ = {};
-        framing_.request_id = core_.make_id("req_");
-      }
-      framing_.keep_alive = false;
-      return respond(error_response({errc::timeout, "The request did not arrive in time.", {}, {}}));
-    case phase::answering:
-      if (answer_ && answer_->streaming() && !writing_ && now - last_progress_ >= limits::sse_ping_interval) {
-        answer_->ping(out_);
-        flush();
-      }
+  case phase::reading:
+    if (now <= deadline_)
       return;
-    case phase::lingering:
-      if (now > deadline_)
-        close();
-      return;
-    case phase::closed: return;
+    if (!parser_)
+      return close();
+    if (!head_seen_) {
+      framing_ = {};
+      framing_.request_id = core_.make_id("req_");
+    }
+    framing_.keep_alive = false;
+    return respond(error_response({errc::timeout, "The request did not arrive in time.", {}, {}}));
+  case phase::answering:
+    if (answer_ && answer_->streaming() && !writing_ && now - last_progress_ >= limits::sse_ping_interval) {
+      answer_->ping(out_);
+      flush();
+    }
+    return;
+  case phase::lingering:
+    if (now > deadline_)
+      close();
+    return;
+  case phase::closed: return;
   }
 }
 
@@ -441,14 +447,9 @@ void http_connection::drain() {
     close();
 }
 
-void http_connection::cancel_running() {
-  if (running_)
-    core_.port.cancel(*running_);
-  running_.reset();
-}
-
 void http_connection::abort() {
-  cancel_running();
+  cancel();
+  running_.reset();
   close();
 }
 

@@ -47,6 +47,10 @@ public:
   void start(const http_request& request, const socket_upgrade& upgrade);
   void tick(steady_time now) override;
   void drain() override;
+  void cancel() override {
+    if (!ended_)
+      session_->cancel_all();
+  }
   void abort() override { end(); }
 
 private:
@@ -80,7 +84,7 @@ private:
   steady_time write_began_{};
 
   std::optional<socket_close> close_after_queue_;
-  bool closing_ = false;      // our close frame is under way
+  bool closing_ = false; // our close frame is under way
   steady_time close_deadline_{};
   bool accepted_ = false;
   bool ended_ = false;
@@ -88,13 +92,13 @@ private:
 
 void websocket_connection::start(const http_request& request, const socket_upgrade& upgrade) {
   loop_.add(shared_from_this());
-  inbox_ = std::make_shared<event_inbox>(
-      core_.options.send_queue_bytes_max, [weak = weak_from_this(), executor = loop_.context.get_executor()] {
-        asio::post(executor, [weak] {
-          if (const auto self = weak.lock())
-            self->on_wake();
-        });
-      });
+  inbox_ = std::make_shared<event_inbox>(core_.options.send_queue_bytes_max,
+                                         [weak = weak_from_this(), executor = loop_.context.get_executor()] {
+                                           asio::post(executor, [weak] {
+                                             if (const auto self = weak.lock())
+                                               self->on_wake();
+                                           });
+                                         });
   if (upgrade.kind == socket_kind::echo)
     session_ = make_echo_session();
   else

@@ -14,10 +14,10 @@ void write_token(json_writer& w, std::string_view token, float logprob) {
 
 std::string_view finish_reason_name(finish_reason reason) noexcept {
   switch (reason) {
-    case finish_reason::stop: return "stop";
-    case finish_reason::length: return "length";
-    case finish_reason::tool_calls: return "tool_calls";
-    case finish_reason::cancelled: return "cancelled";
+  case finish_reason::stop: return "stop";
+  case finish_reason::length: return "length";
+  case finish_reason::tool_calls: return "tool_calls";
+  case finish_reason::cancelled: return "cancelled";
   }
   return "stop";
 }

@@ -62,13 +62,16 @@ private:
   }
 
   void on(const generation_started&, std::string& body) {
-    chunk(body, [](json_writer& w) { w.string("role", "assistant").string("content", ""); }, {}, "");
+    chunk(
+        body, [](json_writer& w) { w.string("role", "assistant").string("content", ""); }, {}, "");
   }
   void on(const text_delta& e, std::string& body) {
-    chunk(body, [&](json_writer& w) { w.string("content", e.text); }, e.logprobs, "");
+    chunk(
+        body, [&](json_writer& w) { w.string("content", e.text); }, e.logprobs, "");
   }
   void on(const reasoning_delta& e, std::string& body) {
-    chunk(body, [&](json_writer& w) { w.string("reasoning_content", e.text); }, {}, "");
+    chunk(
+        body, [&](json_writer& w) { w.string("reasoning_content", e.text); }, {}, "");
   }
   // The call comes complete: its first delta names it, the second carries the arguments.
   void on(const tool_call_made& e, std::string& body) {
@@ -92,7 +95,8 @@ private:
   void on(const generation_finished& e, std::string& body) {
     if (e.reason == finish_reason::cancelled)
       return append_sse(body, error_body({errc::cancelled, "The request was cancelled.", {}, {}}));
-    chunk(body, [](json_writer&) {}, {}, finish_reason_name(e.reason));
+    chunk(
+        body, [](json_writer&) {}, {}, finish_reason_name(e.reason));
     if (options_.include_usage) {
       json_.clear();
       json_writer w(json_);

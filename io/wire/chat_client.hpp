@@ -17,7 +17,7 @@ struct chat_client_options {
   double temperature = -1; // negative: not sent
   long long seed = -1;     // negative: not sent
   bool ignore_eos = false;
-  int thinking = -1;       // 0 off, 1 on, negative: not sent
+  int thinking = -1; // 0 off, 1 on, negative: not sent
 };
 
 // The JSON body of a streamed request with a usage chunk at its end.
@@ -27,9 +27,9 @@ struct chat_chunk {
   std::string content;
   std::string reasoning;
   std::string finish_reason;
-  std::string error;          // the server's message where it sent an error object
-  bool done = false;          // [DONE]
-  int prompt_tokens = -1;     // of the usage chunk; -1 elsewhere
+  std::string error;      // the server's message where it sent an error object
+  bool done = false;      // [DONE]
+  int prompt_tokens = -1; // of the usage chunk; -1 elsewhere
   int cached_tokens = -1;
   int completion_tokens = -1;
 };

@@ -141,7 +141,8 @@ std::optional<wire_fault> parse_chat_request(std::string_view json, chat_request
   read_tools(fields, json, out.generation.tools);
   if (!fields.has("tools"))
     read_tool_choice(fields);
-  for (const std::string_view key : {std::string_view("functions"), std::string_view("function_call"), std::string_view("audio")})
+  for (const std::string_view key :
+       {std::string_view("functions"), std::string_view("function_call"), std::string_view("audio")})
     if (fields.has(key))
       fields.refuse(key, errc::unsupported, "'" + std::string(key) + "' is not supported.");
   read_sampling(fields, out.generation.sampling);

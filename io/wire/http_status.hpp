@@ -18,13 +18,15 @@ struct wire_fault {
   explicit operator bool() const noexcept { return code != errc::ok; }
 };
 
-inline wire_fault to_wire(const error& e) { return {e.code, e.message, {}, {}}; }
+inline wire_fault to_wire(const error& e) {
+  return {e.code, e.message, {}, {}};
+}
 
 struct http_failure {
   int status;
-  std::string_view type;   // error.type
-  std::string_view code;   // error.code
-  int retry_after_s;       // 0: no Retry-After
+  std::string_view type; // error.type
+  std::string_view code; // error.code
+  int retry_after_s;     // 0: no Retry-After
 };
 
 http_failure http_failure_of(errc code) noexcept;

@@ -13,12 +13,12 @@ using simdjson::dom::element_type;
 
 std::string_view type_name(element value) {
   switch (value.type()) {
-    case element_type::ARRAY: return "an array";
-    case element_type::OBJECT: return "an object";
-    case element_type::STRING: return "a string";
-    case element_type::BOOL: return "a boolean";
-    case element_type::NULL_VALUE: return "null";
-    default: return "a number";
+  case element_type::ARRAY: return "an array";
+  case element_type::OBJECT: return "an object";
+  case element_type::STRING: return "a string";
+  case element_type::BOOL: return "a boolean";
+  case element_type::NULL_VALUE: return "null";
+  default: return "a number";
   }
 }
 

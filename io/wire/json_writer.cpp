@@ -6,18 +6,22 @@
 namespace troupe {
 namespace {
 
-unsigned char byte_at(std::string_view text, std::size_t i) noexcept { return static_cast<unsigned char>(text[i]); }
+unsigned char byte_at(std::string_view text, std::size_t i) noexcept {
+  return static_cast<unsigned char>(text[i]);
+}
 
-bool continuation(std::string_view text, std::size_t i) noexcept { return i < text.size() && (byte_at(text, i) & 0xc0u) == 0x80u; }
+bool continuation(std::string_view text, std::size_t i) noexcept {
+  return i < text.size() && (byte_at(text, i) & 0xc0u) == 0x80u;
+}
 
 void append_escaped(std::string& out, unsigned char c) {
   switch (c) {
-    case '"': out += "\\\""; return;
-    case '\\': out += "\\\\"; return;
-    case '\n': out += "\\n"; return;
-    case '\r': out += "\\r"; return;
-    case '\t': out += "\\t"; return;
-    default: break;
+  case '"': out += "\\\""; return;
+  case '\\': out += "\\\\"; return;
+  case '\n': out += "\\n"; return;
+  case '\r': out += "\\r"; return;
+  case '\t': out += "\\t"; return;
+  default: break;
   }
   static constexpr char hex[] = "0123456789abcdef";
   out += "\\u00";

@@ -27,7 +27,8 @@ std::size_t value_end(std::string_view s, std::size_t i) {
   if (s[i] == '"')
     return string_end(s, i);
   if (s[i] != '{' && s[i] != '[') {
-    while (i < s.size() && s[i] != ',' && s[i] != '}' && s[i] != ']' && s[i] != ' ' && s[i] != '\n' && s[i] != '\r' && s[i] != '\t')
+    while (i < s.size() && s[i] != ',' && s[i] != '}' && s[i] != ']' && s[i] != ' ' && s[i] != '\n' && s[i] != '\r' &&
+           s[i] != '\t')
       ++i;
     return i;
   }

@@ -152,7 +152,8 @@ std::optional<std::string> read_text_content(json_fields& fields, std::string_vi
       out += part.string("text").value_or("");
     } else {
       part.refuse("type", type.empty() ? errc::invalid_argument : errc::unsupported,
-                  type.empty() ? "'" + path + ".type' is required." : "Content parts of type '" + type + "' are not supported.");
+                  type.empty() ? "'" + path + ".type' is required."
+                               : "Content parts of type '" + type + "' are not supported.");
       return std::nullopt;
     }
   }

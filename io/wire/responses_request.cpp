@@ -86,7 +86,8 @@ void read_echo(json_fields& fields, std::string_view json, response_echo& out) {
   if (fields.object("metadata")) {
     const std::string_view raw = raw_member(json, "metadata");
     if (raw.size() > limits::metadata_bytes_max)
-      fields.refuse("metadata", errc::too_large, "'metadata' exceeds " + std::to_string(limits::metadata_bytes_max) + " bytes.");
+      fields.refuse("metadata", errc::too_large,
+                    "'metadata' exceeds " + std::to_string(limits::metadata_bytes_max) + " bytes.");
     else if (!raw.empty())
       out.metadata = raw;
   }

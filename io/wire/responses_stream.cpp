@@ -50,8 +50,10 @@ void responses_stream::consume(const generation_event& event, std::vector<respon
 
 void responses_stream::on(const generation_started&, std::vector<response_event>& out) {
   const std::string object = object_json();
-  emit("response.created", [&](json_writer& w) { w.raw("response", object); }, out);
-  emit("response.in_progress", [&](json_writer& w) { w.raw("response", object); }, out);
+  emit(
+      "response.created", [&](json_writer& w) { w.raw("response", object); }, out);
+  emit(
+      "response.in_progress", [&](json_writer& w) { w.raw("response", object); }, out);
 }
 
 void responses_stream::on(const text_delta& e, std::vector<response_event>& out) {
@@ -64,7 +66,9 @@ void responses_stream::on(const text_delta& e, std::vector<response_event>& out)
   emit(
       "response.output_text.delta",
       [&](json_writer& w) {
-        w.string("item_id", open_id_).integer("output_index", static_cast<std::int64_t>(items_.size())).integer("content_index", 0);
+        w.string("item_id", open_id_)
+            .integer("output_index", static_cast<std::int64_t>(items_.size()))
+            .integer("content_index", 0);
         w.string("delta", e.text).key("logprobs");
         write_logprobs(w, e.logprobs);
       },
@@ -80,7 +84,9 @@ void responses_stream::on(const reasoning_delta& e, std::vector<response_event>&
   emit(
       "response.reasoning_text.delta",
       [&](json_writer& w) {
-        w.string("item_id", open_id_).integer("output_index", static_cast<std::int64_t>(items_.size())).integer("content_index", 0);
+        w.string("item_id", open_id_)
+            .integer("output_index", static_cast<std::int64_t>(items_.size()))
+            .integer("content_index", 0);
         w.string("delta", e.text);
       },
       out);
@@ -93,7 +99,11 @@ void responses_stream::on(const tool_call_made& e, std::vector<response_event>& 
   const auto item = [&](std::string_view arguments, std::string_view status) {
     std::string json;
     json_writer w(json);
-    w.begin_object().string("id", item_id).string("type", "function_call").string("call_id", e.call.id).string("name", e.call.name);
+    w.begin_object()
+        .string("id", item_id)
+        .string("type", "function_call")
+        .string("call_id", e.call.id)
+        .string("name", e.call.name);
     w.string("arguments", arguments).string("status", status).end_object();
     return json;
   };
@@ -101,7 +111,9 @@ void responses_stream::on(const tool_call_made& e, std::vector<response_event>& 
   emit_item("response.output_item.added", item("", "in_progress"), out);
   emit(
       "response.function_call_arguments.delta",
-      [&](json_writer& w) { w.string("item_id", item_id).integer("output_index", output_index).string("delta", e.call.arguments); },
+      [&](json_writer& w) {
+        w.string("item_id", item_id).integer("output_index", output_index).string("delta", e.call.arguments);
+      },
       out);
   emit(
       "response.function_call_arguments.done",
@@ -143,7 +155,8 @@ void responses_stream::on(const generation_failed& e, std::vector<response_event
 void responses_stream::end(std::string_view type, std::vector<response_event>& out) {
   ended_ = true;
   const std::string object = object_json();
-  emit(type, [&](json_writer& w) { w.raw("response", object); }, out);
+  emit(
+      type, [&](json_writer& w) { w.raw("response", object); }, out);
 }
 
 // ---- items ----
@@ -158,7 +171,9 @@ void responses_stream::open(item_kind kind, std::vector<response_event>& out) {
   emit(
       "response.content_part.added",
       [&](json_writer& w) {
-        w.string("item_id", open_id_).integer("output_index", static_cast<std::int64_t>(items_.size())).integer("content_index", 0);
+        w.string("item_id", open_id_)
+            .integer("output_index", static_cast<std::int64_t>(items_.size()))
+            .integer("content_index", 0);
         w.key("part");
         write_part(w, false);
       },
@@ -249,7 +264,9 @@ void responses_stream::emit(std::string_view type, const std::function<void(json
 }
 
 void responses_stream::emit_item(std::string_view type, std::string_view item, std::vector<response_event>& out) {
-  emit(type, [&](json_writer& w) { w.integer("output_index", static_cast<std::int64_t>(items_.size())).raw("item", item); }, out);
+  emit(
+      type, [&](json_writer& w) { w.integer("output_index", static_cast<std::int64_t>(items_.size())).raw("item", item); },
+      out);
 }
 
 std::string responses_stream::object_json() const {
@@ -262,7 +279,11 @@ std::string responses_stream::object_json() const {
   if (fault_.code == errc::ok)
     w.null("error");
   else
-    w.key("error").begin_object().string("code", http_failure_of(fault_.code).code).string("message", fault_.message).end_object();
+    w.key("error")
+        .begin_object()
+        .string("code", http_failure_of(fault_.code).code)
+        .string("message", fault_.message)
+        .end_object();
   if (incomplete_reason_.empty())
     w.null("incomplete_details");
   else

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Rebuilds the bundled model from nothing into the work folder: reproduce.sh [MINUTES] (30). About 4 minutes besides the training, on 2
 # cores with AVX512-BF16; without AVX-512 products run in float32, several times slower. Not reproducible bit for bit.
-# Needs gcc and Debian's python3-torch, python3-numpy, python3-regex. The shipped files in models/tiny are not touched.
+# Needs gcc and Debian's python3-torch, python3-numpy, python3-regex; and, without AVX-512, libopenblas0-pthread, as the reference
+# BLAS is many times slower. The shipped files in models/tiny are not touched.
 set -e
 cd "$(dirname "$0")"
 python=${PYTHON:-/usr/bin/python3}

@@ -430,6 +430,7 @@ TEST_CASE("a request waits until its shard can hold it beside what those that ru
   c.admission_lookahead_tokens = 3 * P;
   batch_world world(c);
   world.submit(world.request(prompt_of(1, P), 3 * P)); // has 2 pages, may soon need 2 more
+  world.pump();
   world.submit(world.request(prompt_of(2, 2 * P), 2)); // needs 3
   world.submit(world.request(prompt_of(3, P), P));     // needs 2, but comes after 2
   world.pump();
@@ -439,6 +440,27 @@ TEST_CASE("a request waits until its shard can hold it beside what those that ru
   CHECK(world.has_lease(3));
   world.run_until_idle();
   CHECK(world.schedule().stats().preemptions == 0);
+  world.check_all_returned();
+}
+
+TEST_CASE("requests that ask at the same time are not refused for each other's sake") {
+  auto c = config({8});
+  c.admission_lookahead_tokens = 8 * P;
+  batch_world world(c);
+  world.submit(world.request(prompt_of(1, 7 * P), 1)); // the whole shard, for a few steps
+  world.pump();
+  for (int i = 2; i <= 3; ++i)
+    world.submit(world.request(prompt_of(i, 2 * P), 6 * P)); // 3 pages now, 8 in the end
+  while (world.deliver_to_shard(0)) {
+  } // both are refused and don't know yet
+  while (!world.session(1).finished)
+    world.end_step();
+  world.submit(world.request(prompt_of(4, 2 * P), 6 * P));
+  while (world.deliver_to_shard(0)) {
+  } // the shard is empty when it sees the third
+  world.run_until_idle();
+  for (std::uint64_t n = 2; n <= 4; ++n)
+    CHECK(world.session(n).finished);
   world.check_all_returned();
 }
 

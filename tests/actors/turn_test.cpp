@@ -288,6 +288,19 @@ TEST_CASE("a turn that is submitted again goes on with the next token") {
   CHECK_FALSE(turn.resubmission());
 }
 
+TEST_CASE("a turn that would be started again without end fails with unavailable") {
+  bench b;
+  generation_request request;
+  request.prompt = "abc";
+  auto turn = b.turn(request);
+  CHECK(turn.prepared(prompt_of({'a', 'b', 'c'})));
+  for (int i = 0; i < limits::resubmissions_max; ++i)
+    CHECK(turn.resubmission());
+  CHECK_FALSE(turn.resubmission());
+  REQUIRE(b.sink->failed());
+  CHECK(b.sink->failed()->fault.code == errc::unavailable);
+}
+
 TEST_CASE("a token out of order is a defect") {
   bench b;
   generation_request request;

@@ -44,7 +44,7 @@ random_model_sizes sizes_for(architecture arch) {
   return s;
 }
 
-// The same model with its blocks' norms scaled down, so that a block adds about what the residual stream holds, as in trained
+// The same model with its blocks' norms scaled down, so that a block adds no more than the residual stream holds, as in trained
 // models: in random_model's own, each layer multiplies relative errors several times over, and rounding activations to 8 bits
 // alone, in exact arithmetic, moves the logits by 1 to 4 in 100. Keeps the norms alive.
 class calm_model {
@@ -55,7 +55,7 @@ public:
         auto& scaled = norms_.emplace_back(static_cast<std::size_t>(norm->columns));
         dequantize_row(norm->type, norm->data, scaled.data(), norm->columns);
         for (float& w : scaled)
-          w *= 0.25f;
+          w *= 0.125f;
         norm->data = reinterpret_cast<const std::byte*>(scaled.data());
       }
   }

@@ -168,7 +168,7 @@ def wait_for(condition, seconds=10, step=0.05):
 def server_from_arguments(description, more=None):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--url", help="a server that runs")
-    parser.add_argument("--binary", nargs="+", metavar="ARG", help="a program to start, with its arguments")
+    parser.add_argument("--binary", nargs=argparse.REMAINDER, metavar="ARG", help="a program to start, with its arguments; comes last")
     if more:
         more(parser)
     arguments = parser.parse_args()

@@ -125,6 +125,7 @@ async def vanishes():
     await socket.send(create(long_wish, max_output_tokens=2000, ignore_eos=True))
     await socket.recv()
     socket.transport.abort()
+    await asyncio.sleep(0.1)  # the loop closes it
     running = "fake_running" if fake else "troupe_requests_in_flight"
     check(wait_for(lambda: server.metrics()[running] == 0, 5), "a client that vanishes has its response cancelled")
 

@@ -31,7 +31,9 @@ http_text split(const std::string& bytes) {
   return out;
 }
 
-bool has_header(const http_text& text, const std::string& line) { return text.head.find("\r\n" + line) != std::string::npos; }
+bool has_header(const http_text& text, const std::string& line) {
+  return text.head.find("\r\n" + line) != std::string::npos;
+}
 
 http_framing framing() {
   http_framing out;
@@ -39,7 +41,8 @@ http_framing framing() {
   return out;
 }
 
-std::string run(std::unique_ptr<body_encoder> encoder, const std::vector<generation_event>& events, http_framing with = framing()) {
+std::string run(std::unique_ptr<body_encoder> encoder, const std::vector<generation_event>& events,
+                http_framing with = framing()) {
   http_answer answer(std::move(encoder), std::move(with));
   std::string out;
   for (const generation_event& e : events)
@@ -123,8 +126,9 @@ TEST_CASE("a plain chat answer is one document") {
 }
 
 TEST_CASE("an answer without reasoning has no reasoning field") {
-  const http_text http = split(run(make_chat_encoder(identity, {false, false}),
-                                   {generation_started{}, text_delta{"x", {}}, generation_finished{finish_reason::length, usage}}));
+  const http_text http =
+      split(run(make_chat_encoder(identity, {false, false}),
+                {generation_started{}, text_delta{"x", {}}, generation_finished{finish_reason::length, usage}}));
   CHECK(json_at(http.body, "/choices/0/message/reasoning_content") == "<none>");
   CHECK(json_at(http.body, "/choices/0/finish_reason") == "length");
 }
@@ -159,8 +163,9 @@ TEST_CASE("a failure before the start keeps its status, in a stream too") {
 }
 
 TEST_CASE("a failure within a stream is an error object, and no DONE follows") {
-  const std::string out = run(make_chat_encoder(identity, {true, true}),
-                              {generation_started{}, text_delta{"x", {}}, generation_failed{{errc::device_failed, "Gone."}, usage}});
+  const std::string out =
+      run(make_chat_encoder(identity, {true, true}),
+          {generation_started{}, text_delta{"x", {}}, generation_failed{{errc::device_failed, "Gone."}, usage}});
   const auto data = sse_data(unchunked(split(out).body));
   REQUIRE(data.size() == 3);
   CHECK(json_at(data[2], "/error/message") == "Gone.");
@@ -169,8 +174,9 @@ TEST_CASE("a failure within a stream is an error object, and no DONE follows") {
 }
 
 TEST_CASE("a failure within a plain answer has its status") {
-  const http_text http = split(run(make_chat_encoder(identity, {false, false}),
-                                   {generation_started{}, text_delta{"x", {}}, generation_failed{{errc::device_failed, "Gone."}, usage}}));
+  const http_text http =
+      split(run(make_chat_encoder(identity, {false, false}),
+                {generation_started{}, text_delta{"x", {}}, generation_failed{{errc::device_failed, "Gone."}, usage}}));
   CHECK(http.status == 500);
   CHECK(json_at(http.body, "/error/message") == "Gone.");
 }
@@ -231,7 +237,7 @@ TEST_CASE("a completion's stream and document have their own shape") {
   CHECK(json_at(data[0], "/object") == "text_completion");
   CHECK(json_at(data[0], "/choices/0/text") == "Once");
   CHECK(json_at(data[0], "/choices/0/logprobs/tokens") == R"(["Once"])");
-  CHECK(json_at(data[0], "/choices/0/logprobs/top_logprobs/0/Once") == "-1.0");
+  CHECK(json_at(data[0], "/choices/0/logprobs/top_logprobs/0/Once") == "-1");
   CHECK(json_at(data[1], "/choices/0/logprobs/text_offset") == "[4]");
   CHECK(json_at(data[2], "/choices/0/finish_reason") == "length");
   CHECK(json_at(data[2], "/usage") == "null");

@@ -8,7 +8,9 @@ using namespace troupe;
 
 namespace {
 
-std::optional<wire_fault> parse(const std::string& json, chat_request& out) { return parse_chat_request(json, out); }
+std::optional<wire_fault> parse(const std::string& json, chat_request& out) {
+  return parse_chat_request(json, out);
+}
 
 // A request with one user message and the given members besides.
 std::string with(const std::string& members) {
@@ -41,10 +43,11 @@ chat_message one_message(const std::string& json) {
 } // namespace
 
 TEST_CASE("a chat request's fields reach the runtime's request") {
-  const chat_request r = good(R"("model":"m","stream":true,"stream_options":{"include_usage":true},"temperature":0.5,"top_p":0.9,
+  const chat_request r =
+      good(R"("model":"m","stream":true,"stream_options":{"include_usage":true},"temperature":0.5,"top_p":0.9,
     "top_k":20,"min_p":0.05,"repetition_penalty":1.1,"presence_penalty":-2,"frequency_penalty":2,"seed":-1,"stop":["a","bc"],
     "max_tokens":7,"ignore_eos":true,"logprobs":true,"top_logprobs":3,"logit_bias":{"5":-100,"7":1.5},"n":1,
-    "enable_thinking":false,"user":"u","unknown":{"deep":[1]}")");
+    "enable_thinking":false,"user":"u","unknown":{"deep":[1]})");
   CHECK(r.model == "m");
   CHECK(r.stream);
   CHECK(r.include_usage);
@@ -69,7 +72,8 @@ TEST_CASE("a chat request's fields reach the runtime's request") {
 }
 
 TEST_CASE("absent and null fields leave the model's defaults alone") {
-  for (const char* members : {"", R"("temperature":null,"seed":null,"stop":null,"max_tokens":null,"tools":null,"logit_bias":null,
+  for (const char* members :
+       {"", R"("temperature":null,"seed":null,"stop":null,"max_tokens":null,"tools":null,"logit_bias":null,
        "stream":null,"n":null,"tool_choice":null,"response_format":null,"stream_options":null,"logprobs":null)"}) {
     const chat_request r = good(members);
     CHECK(!r.stream);
@@ -164,8 +168,10 @@ TEST_CASE("what is not served yet is refused as unsupported, not as wrong") {
 
 TEST_CASE("roles, parts and replayed assistant messages are read") {
   CHECK(one_message(R"({"role":"developer","content":"be brief"})").role == "system");
-  CHECK(one_message(R"({"role":"user","content":[{"type":"text","text":"a"},{"type":"input_text","text":"b"},{"type":"text","text":""}]})")
-            .content == "ab");
+  CHECK(
+      one_message(
+          R"({"role":"user","content":[{"type":"text","text":"a"},{"type":"input_text","text":"b"},{"type":"text","text":""}]})")
+          .content == "ab");
   const chat_message called = one_message(
       R"({"role":"assistant","content":null,"reasoning_content":"hm","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}}]})");
   CHECK(called.content.empty());
@@ -175,9 +181,12 @@ TEST_CASE("roles, parts and replayed assistant messages are read") {
   CHECK(called.tool_calls[0].name == "f");
   CHECK(called.tool_calls[0].arguments == R"({"a": 1})");
   CHECK(one_message(R"({"role":"assistant","content":"x","reasoning":"r"})").reasoning == "r");
-  CHECK(one_message(R"({"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":""}}]})").tool_calls[0].arguments == "{}");
-  CHECK(one_message(R"({"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}]})").tool_calls[0].arguments ==
-        R"({"a":1})");
+  CHECK(
+      one_message(R"({"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":""}}]})").tool_calls[0].arguments ==
+      "{}");
+  CHECK(one_message(R"({"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}]})")
+            .tool_calls[0]
+            .arguments == R"({"a":1})");
   const chat_message tool = one_message(R"({"role":"tool","tool_call_id":"c1","content":"12C"})");
   CHECK(tool.tool_call_id == "c1");
   CHECK(tool.content == "12C");
@@ -215,7 +224,8 @@ TEST_CASE("a wrong message is named by its place") {
 }
 
 TEST_CASE("tools are passed on byte for byte, and tool_choice none hides them") {
-  const std::string tools = R"([ {"type":"function", "function":{"name":"f","parameters":{"b":1.50,"a":"\u00e9]\"}"}}} , {"function":{"name":"g"},"type":"function"}])";
+  const std::string tools =
+      R"([ {"type":"function", "function":{"name":"f","parameters":{"b":1.50,"a":"\u00e9]\"}"}}} , {"function":{"name":"g"},"type":"function"}])";
   const chat_request r = good(R"("tools":)" + tools);
   REQUIRE(r.generation.tools.size() == 2);
   CHECK(r.generation.tools[0] == R"({"type":"function", "function":{"name":"f","parameters":{"b":1.50,"a":"\u00e9]\"}"}}})");
@@ -248,7 +258,8 @@ TEST_CASE("lists longer than their limits are refused") {
       out += "," + item;
     return out;
   };
-  CHECK(bad(R"({"messages":[)" + repeated(R"({"role":"user","content":"x"})", limits::messages_max + 1) + "]}").code == errc::too_large);
+  CHECK(bad(R"({"messages":[)" + repeated(R"({"role":"user","content":"x"})", limits::messages_max + 1) + "]}").code ==
+        errc::too_large);
   CHECK(bad(with(R"("stop":[)" + repeated(R"("a")", limits::stop_strings_max + 1) + "]")).param == "stop");
   CHECK(bad(with(R"("stop":")" + std::string(limits::stop_string_bytes_max + 1, 'a') + "\"")).param == "stop");
   std::string bias;
@@ -276,7 +287,8 @@ TEST_CASE("a completion takes text or token ids, one prompt, and no echo") {
   CHECK(parse_one(R"({"prompt":[[4,5]]})").generation.prompt_tokens == std::vector<token_id>{4, 5});
   CHECK(*parse_one(R"({"prompt":""})").generation.prompt == "");
   CHECK(*parse_one(R"({"prompt":"x"})").generation.max_tokens == 16);
-  const completion_request full = parse_one(R"({"prompt":"x","max_tokens":5,"logprobs":2,"stream":true,"stream_options":{"include_usage":true},"stop":"z","ignore_eos":true})");
+  const completion_request full = parse_one(
+      R"({"prompt":"x","max_tokens":5,"logprobs":2,"stream":true,"stream_options":{"include_usage":true},"stop":"z","ignore_eos":true})");
   CHECK(*full.generation.max_tokens == 5);
   CHECK(full.generation.sampling.logprobs);
   CHECK(full.generation.sampling.top_logprobs == 2);

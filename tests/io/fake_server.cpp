@@ -36,9 +36,8 @@ int main(int argc, char** argv) {
     else if (name == "host")
       options.host = value;
   }
-  auto server = troupe::edge_server::start(options, port, [](troupe::log_level, std::string_view line) {
-    std::cerr << line << "\n";
-  });
+  auto server =
+      troupe::edge_server::start(options, port, [](troupe::log_level, std::string_view line) { std::cerr << line << "\n"; });
   if (!server) {
     std::cerr << server.fault().message << "\n";
     return 1;

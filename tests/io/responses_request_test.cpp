@@ -22,12 +22,15 @@ wire_fault bad(const std::string& json) {
   return *fault;
 }
 
-std::vector<chat_message> input(const std::string& items) { return good(R"({"input":[)" + items + "]}").input; }
+std::vector<chat_message> input(const std::string& items) {
+  return good(R"({"input":[)" + items + "]}").input;
+}
 
 } // namespace
 
 TEST_CASE("a string is a user's message") {
-  const responses_request r = good(R"({"model":"m","input":"hi","instructions":"be brief","max_output_tokens":9,"temperature":0.2,
+  const responses_request r =
+      good(R"({"model":"m","input":"hi","instructions":"be brief","max_output_tokens":9,"temperature":0.2,
     "top_p":0.5,"store":false,"metadata":{"a": "b"},"reasoning":{"effort":"none","summary":"auto"},"stream":true,
     "include":["reasoning.encrypted_content"],"truncation":"auto","previous_response_id":"resp_1","stream_id":"a.B-1_"})");
   REQUIRE(r.input.size() == 1);
@@ -88,7 +91,8 @@ TEST_CASE("flat tools become nested ones with their JSON unchanged") {
   const responses_request r = good(
       R"({"input":"x","tools":[{"type":"function","name":"f","description":"d \u00e9","parameters":{"b":1.0,"a":{}},"strict":true}]})");
   REQUIRE(r.generation.tools.size() == 1);
-  CHECK(r.generation.tools[0] == R"({"type":"function","function":{"name":"f","description":"d \u00e9","parameters":{"b":1.0,"a":{}}}})");
+  CHECK(r.generation.tools[0] ==
+        R"({"type":"function","function":{"name":"f","description":"d \u00e9","parameters":{"b":1.0,"a":{}}}})");
   CHECK(r.echo.tools.find("\"strict\":true") != std::string::npos);
   const responses_request none = good(R"({"input":"x","tool_choice":"none","tools":[{"type":"function","name":"f"}]})");
   CHECK(none.generation.tools.empty());
@@ -142,7 +146,8 @@ TEST_CASE("a wrong field of a Responses request is named") {
     CAPTURE(r.json);
     CHECK(bad(r.json).param == r.param);
   }
-  CHECK(bad(R"({"input":"x","metadata":{"a":")" + std::string(limits::metadata_bytes_max, 'x') + "\"}}").code == errc::too_large);
+  CHECK(bad(R"({"input":"x","metadata":{"a":")" + std::string(limits::metadata_bytes_max, 'x') + "\"}}").code ==
+        errc::too_large);
 }
 
 TEST_CASE("lane names are bounded and plain") {
@@ -155,7 +160,8 @@ TEST_CASE("lane names are bounded and plain") {
 
 TEST_CASE("a socket's events are told apart") {
   socket_event event;
-  CHECK(!parse_socket_event(R"({"type":"response.steer","previous_response_id":"r","input":[{"a": 1}],"stream_id":"s"})", event));
+  CHECK(
+      !parse_socket_event(R"({"type":"response.steer","previous_response_id":"r","input":[{"a": 1}],"stream_id":"s"})", event));
   CHECK(event.type == "response.steer");
   CHECK(event.input == R"([{"a": 1}])");
   CHECK(event.stream_id == "s");
@@ -165,7 +171,8 @@ TEST_CASE("a socket's events are told apart") {
 }
 
 TEST_CASE("raw JSON is found whatever stands around it") {
-  const std::string json = " { \"a\" : [1, {\"tools\":0}] ,\"t\\\"x\":\"}\", \"tools\" :\n[ 1 ,\"a,]\\\"\" ,{\"b\":[2]}, true ] } ";
+  const std::string json =
+      " { \"a\" : [1, {\"tools\":0}] ,\"t\\\"x\":\"}\", \"tools\" :\n[ 1 ,\"a,]\\\"\" ,{\"b\":[2]}, true ] } ";
   CHECK(raw_member(json, "tools") == "[ 1 ,\"a,]\\\"\" ,{\"b\":[2]}, true ]");
   CHECK(raw_member(json, "none").empty());
   const auto items = raw_items(raw_member(json, "tools"));

@@ -146,6 +146,10 @@ TEST_CASE("unknown paths and methods are refused in OpenAI's shape") {
   CHECK(header_of(wrong, "allow") == "POST");
   CHECK(edge.answer(edge.request("GET", "/__echo")).status == 404);
   CHECK(edge.answer(edge.request("GET", "/v1/responses")).status == 426);
+  for (const char* key : {"", "abc", "dGhlIHNhbXBsZSBub25jZQ=", "dGhlIHNhbXBsZSBub25j*Q=="})
+    CHECK(
+        edge.answer(edge.request("GET", "/v1/responses", {}, {{"upgrade", "websocket"}, {"sec-websocket-key", key}})).status ==
+        400);
   CHECK(edge.answer(edge.request("POST", "/v1/chat/completions", "{}", {{"content-encoding", "gzip"}})).status == 415);
 }
 
@@ -171,8 +175,8 @@ TEST_CASE("with keys set all but health and the page's files ask for one") {
   CHECK(edge.answer(edge.request("GET", "/health")).status == 200);
   CHECK(edge.answer(edge.request("GET", "/")).status == 200);
   CHECK(edge.answer(edge.request("GET", "/metrics", {}, {{"authorization", "Bearer k"}})).status == 200);
-  const route_reply reply = edge.routes.handle(edge.request("POST", "/v1/chat/completions", R"({"messages":[{"role":"user","content":"x"}]})",
-                                                            {{"authorization", "Bearer k"}}));
+  const route_reply reply = edge.routes.handle(edge.request(
+      "POST", "/v1/chat/completions", R"({"messages":[{"role":"user","content":"x"}]})", {{"authorization", "Bearer k"}}));
   CHECK(!std::get<generation_job>(reply).request.tenant.empty());
 }
 
@@ -180,8 +184,9 @@ TEST_CASE("a browser of an allowed origin may ask first, others may not") {
   edge_options options;
   options.allowed_origins = {"https://chat.example"};
   edge_under_test edge(options);
-  const http_response allowed = edge.answer(edge.request(
-      "OPTIONS", "/v1/chat/completions", {}, {{"origin", "https://chat.example"}, {"access-control-request-headers", "authorization"}}));
+  const http_response allowed =
+      edge.answer(edge.request("OPTIONS", "/v1/chat/completions", {},
+                               {{"origin", "https://chat.example"}, {"access-control-request-headers", "authorization"}}));
   CHECK(allowed.status == 204);
   CHECK(header_of(allowed, "access-control-allow-methods") == "POST");
   CHECK(header_of(allowed, "access-control-allow-headers") == "authorization");
@@ -236,7 +241,8 @@ TEST_CASE("responses are stored, continued, read and deleted over HTTP") {
   CHECK(edge.answer(edge.request("GET", "/v1/responses/" + id)).body == body);
   CHECK(json_at(edge.answer(edge.request("DELETE", "/v1/responses/" + id)).body, "/deleted") == "true");
   CHECK(edge.answer(edge.request("GET", "/v1/responses/" + id)).status == 404);
-  const http_response gone = edge.answer(edge.request("POST", "/v1/responses", R"({"input":"x","previous_response_id":")" + id + "\"}"));
+  const http_response gone =
+      edge.answer(edge.request("POST", "/v1/responses", R"({"input":"x","previous_response_id":")" + id + "\"}"));
   CHECK(gone.status == 400);
   CHECK(json_at(gone.body, "/error/code") == "previous_response_not_found");
   CHECK(json_at(gone.body, "/error/param") == "previous_response_id");

@@ -18,8 +18,8 @@
 // max_tokens and stop strings are kept to. The prompt has a token a word; the second request with the same first message has
 // that many cached tokens.
 #pragma once
-#include <atomic>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -149,7 +149,8 @@ private:
     const std::string first = request.messages.empty() ? all : request.messages.front().content;
     out.usage.cached_tokens = seen_.insert(first).second ? 0 : static_cast<int>(words_of(first).size());
     if (wish == "fail") {
-      out.events.push_back(generation_failed{{errc::context_full, "The prompt has more tokens than the context holds."}, out.usage});
+      out.events.push_back(
+          generation_failed{{errc::context_full, "The prompt has more tokens than the context holds."}, out.usage});
       return out;
     }
     if (wish == "wait") {
@@ -193,7 +194,8 @@ private:
     } else if (wish == "last") {
       deltas.push_back(request.messages.size() > 1 ? request.messages[request.messages.size() - 2].content : "none");
     } else if (wish == "system") {
-      deltas.push_back(!request.messages.empty() && request.messages[0].role == "system" ? request.messages[0].content : "none");
+      deltas.push_back(!request.messages.empty() && request.messages[0].role == "system" ? request.messages[0].content
+                                                                                         : "none");
     } else {
       deltas = {"Hello", " from", " the", " fake."};
     }
@@ -205,7 +207,8 @@ private:
       out.events.push_back(generation_finished{reason, out.usage});
   }
 
-  static void write_deltas(const std::vector<std::string>& deltas, const generation_request& request, finish_reason& reason, job& out) {
+  static void write_deltas(const std::vector<std::string>& deltas, const generation_request& request, finish_reason& reason,
+                           job& out) {
     std::string text;
     for (const std::string& delta : deltas) {
       if (request.max_tokens && out.usage.completion_tokens >= *request.max_tokens) {
@@ -268,7 +271,8 @@ private:
         }
       }
       std::erase_if(jobs_, [](const job& each) { return !each.sink; });
-      const bool more = std::any_of(jobs_.begin(), jobs_.end(), [this](const job& each) { return cancelled_.count(each.number) != 0; });
+      const bool more =
+          std::any_of(jobs_.begin(), jobs_.end(), [this](const job& each) { return cancelled_.count(each.number) != 0; });
       if (more || next_due <= std::chrono::steady_clock::now()) {
         lock.unlock(); // others get the mutex
         lock.lock();

@@ -18,7 +18,9 @@ std::string json_at(std::string_view json, std::string_view pointer) {
   return found.get(text) == simdjson::SUCCESS ? std::string(text) : simdjson::to_string(found);
 }
 
-bool valid_json(std::string_view json) { return json_at(json, "") != "<invalid>"; }
+bool valid_json(std::string_view json) {
+  return json_at(json, "") != "<invalid>";
+}
 
 std::vector<std::string> json_keys(std::string_view json, std::string_view pointer) {
   simdjson::dom::parser parser;
