@@ -8,6 +8,8 @@
 
 namespace troupe {
 
+// clang-format off
+
 using metrics_actor = caf::typed_actor<
   caf::reacts_to<pages_changed>,   // A shard's pages moved between free, used and cached.
   caf::reacts_to<batch_changed>,   // The batcher runs or holds another number of sequences.
@@ -56,5 +58,7 @@ using supervisor_actor = caf::typed_actor<
   caf::reacts_to<session_opened>,    // A session lives; it is watched and told of changes from now on.
   caf::reacts_to<kill_actor>,        // Fault injection: that actor dies.
   caf::reacts_to<stop_company>>;     // Sessions end, then everything ends, then the supervisor.
+
+// clang-format on
 
 } // namespace troupe

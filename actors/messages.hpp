@@ -3,7 +3,8 @@
 // message            from                 to                      answer              most outstanding
 // open_session       port                 edge_bridge             none                in_flight's limit
 // cancel_generation  port, edge_bridge    edge_bridge, session    none                one a call of cancel
-// session_opened     session, supervisor  supervisor, edge_bridge peers_changed where stale; one a session
+// session_opened     session              supervisor              peers_changed       one a session; answered where it is stale
+// adopt_session      supervisor           edge_bridge             none                one a session and bridge
 // session_closed     supervisor           edge_bridge             none                one a session
 // session_lost       supervisor           batcher                 none                one a session
 // end_session        supervisor           session                 none                one a session
@@ -55,7 +56,7 @@ struct cancel_generation {
   std::uint64_t number = 0;
 };
 
-// The sender is the session; from the supervisor to a new edge_bridge it comes as adopt_session (actors/company.hpp).
+// The sender is the session.
 struct session_opened {
   std::uint64_t number = 0;
   std::uint64_t company_version = 0; // that the session knows

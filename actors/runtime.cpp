@@ -29,8 +29,8 @@ result<void> check_parts(const runtime_parts& parts) {
   const auto within = [](std::string_view name, std::int64_t value, std::int64_t high) -> result<void> {
     if (value >= 1 && value <= high)
       return {};
-    return fail(errc::invalid_argument, std::string(name) + " is " + std::to_string(value) + "; it must lie within 1 and " +
-                                          std::to_string(high));
+    return fail(errc::invalid_argument,
+                std::string(name) + " is " + std::to_string(value) + "; it must lie within 1 and " + std::to_string(high));
   };
   const auto shards_max = std::min<std::int64_t>(limits::kv_shards_max, shape.pages);
   if (auto r = within("kv_shards", parts.kv_shards, shards_max); !r)
@@ -103,8 +103,8 @@ struct runtime::parts_inside {
 };
 
 void runtime::parts_inside::start_company(company_parts parts) {
-  house = std::make_unique<actor_house>();
-  supervisor = house->system().spawn(troupe::supervisor, std::move(parts));
+  house = std::make_unique<actor_house>(
+      [&](caf::actor_system& system) { supervisor = system.spawn(troupe::supervisor, std::move(parts)); });
   auto promise = std::make_shared<std::promise<void>>();
   ended = promise->get_future().share();
   supervisor->attach_functor([promise, health = front, log = context->log](const caf::error& reason) {
@@ -133,7 +133,7 @@ bool runtime::parts_inside::stop(std::chrono::steady_clock::time_point deadline)
   end_open_tickets(fault);
   front->publish(nullptr);
   supervisor = nullptr;
-  if (actor_house::close(std::move(house), deadline) && in_time)
+  if (house->close(deadline) && in_time)
     return true;
   log_to(context->log, log_level::error, "some actors did not end in time and are left behind");
   return false;
@@ -141,7 +141,9 @@ bool runtime::parts_inside::stop(std::chrono::steady_clock::time_point deadline)
 
 runtime::runtime(std::unique_ptr<parts_inside> inside) : inside_(std::move(inside)) {}
 
-runtime::~runtime() { drain(limits::shutdown_deadline); }
+runtime::~runtime() {
+  drain(limits::shutdown_deadline);
+}
 
 result<std::unique_ptr<runtime>> runtime::start(runtime_parts parts) {
   if (auto valid = check_parts(parts); !valid)
@@ -178,7 +180,9 @@ result<std::unique_ptr<runtime>> runtime::start(runtime_parts parts) {
   return out;
 }
 
-edge_port& runtime::port() { return *inside_->port; }
+edge_port& runtime::port() {
+  return *inside_->port;
+}
 
 bool runtime::drain(std::chrono::steady_clock::duration deadline) {
   auto& inside = *inside_;

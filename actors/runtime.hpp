@@ -26,19 +26,19 @@ namespace troupe {
 struct runtime_parts {
   std::unique_ptr<backend> device;
   std::shared_ptr<const tokenizer> tokens;
-  std::optional<chat_template> chat;    // absent: raw prompts only
-  served_model model;                   // context_tokens: of prompt and answer together
+  std::optional<chat_template> chat; // absent: raw prompts only
+  served_model model;                // context_tokens: of prompt and answer together
   sampling_defaults sampling;
-  std::vector<token_id> end_tokens;     // the answer ends with any of them
-  int kv_shards = 2;                    // 1 .. limits::kv_shards_max; at most the device's pages
+  std::vector<token_id> end_tokens; // the answer ends with any of them
+  int kv_shards = 2;                // 1 .. limits::kv_shards_max; at most the device's pages
   bool prefix_reuse = true;
-  int running_max = 64;                 // sequences in one step
-  int waiting_max = 256;                // requests beyond the running ones; then queue_full
-  int step_tokens = 256;                // cut to what the device takes
-  int workers = 1;                      // tokenising threads
+  int running_max = 64;  // sequences in one step
+  int waiting_max = 256; // requests beyond the running ones; then queue_full
+  int step_tokens = 256; // cut to what the device takes
+  int workers = 1;       // tokenising threads
   log_sink log;
-  bool fault_injection = false;         // kill() works
-  bool check_invariants = false;        // after each handler; costs walks over all pages
+  bool fault_injection = false;  // kill() works
+  bool check_invariants = false; // after each handler; costs walks over all pages
   clock_fn clock = real_clock();
 };
 

@@ -14,18 +14,19 @@ namespace {
 // Input rows are taken in blocks of about this size, which stay in the L2 cache while tiles stream by.
 constexpr std::size_t x_block_bytes = 192 << 10;
 
-struct tile_span {
-  const std::byte* tiles;   // first of T
-  std::size_t tile_bytes;
-  std::int64_t columns;
+// T tiles that a kernel reads side by side: T streams, far apart, so that each runs on through memory from call to call and
+// the processor's prefetching keeps up with it.
+struct tile_set {
+  std::int64_t first;
+  std::int64_t distance; // in tiles
 };
 
 template <class ops, int T, int R>
 [[gnu::always_inline]] inline void store_outputs(const typename ops::f32 (&sum)[T][R], const matmul_arguments& a, int row,
-                                                 std::int64_t tile) noexcept {
+                                                 tile_set tiles) noexcept {
   constexpr int L = ops::lanes;
   for (int t = 0; t < T; ++t) {
-    const std::int64_t first = (tile + t) * L;
+    const std::int64_t first = (tiles.first + t * tiles.distance) * L;
     const std::int64_t valid = a.rows - first;
     for (int r = 0; r < R; ++r) {
       float* y = a.y + (row + r) * a.y_stride + first;
@@ -85,32 +86,33 @@ struct block_kernel {
   static constexpr int tiles_at_once(int rows) { return ops::block_tiles(rows); }
 
   template <int T, int R>
-  static void run(const tile_span& w, const std::byte* x, const matmul_arguments& a, int row, std::int64_t tile) noexcept {
+  static void run(const matmul_arguments& a, const std::byte* x, int row, tile_set tiles) noexcept {
     typename ops::f32 sum[T][R];
     for (int t = 0; t < T; ++t)
       for (int r = 0; r < R; ++r)
         sum[t][r] = ops::zero();
-    const std::byte* at = w.tiles;
+    const std::byte* at = a.tiles + static_cast<std::size_t>(tiles.first) * a.tile_bytes;
+    const std::size_t distance = static_cast<std::size_t>(tiles.distance) * a.tile_bytes;
     if constexpr (super_bytes == 0) {
-      const int blocks = static_cast<int>(w.columns / block_columns);
+      const int blocks = static_cast<int>(a.columns / block_columns);
       for (int b = 0; b < blocks; ++b, at += block_bytes, x += x_block)
-        add_block<T, R>(sum, at, nullptr, w.tile_bytes, x);
+        add_block<T, R>(sum, at, nullptr, distance, x);
     } else {
-      const int supers = static_cast<int>(w.columns / (block_columns * super_blocks));
+      const int supers = static_cast<int>(a.columns / (block_columns * super_blocks));
       for (int s = 0; s < supers; ++s) {
         const std::byte* super = at;
         at += super_bytes;
         for (int b = 0; b < super_blocks; ++b, at += block_bytes, x += x_block)
-          add_block<T, R>(sum, at, super, w.tile_bytes, x);
+          add_block<T, R>(sum, at, super, distance, x);
       }
     }
-    store_outputs<ops, T, R>(sum, a, row, tile);
+    store_outputs<ops, T, R>(sum, a, row, tiles);
   }
 
 private:
   template <int T, int R>
   [[gnu::always_inline]] static inline void add_block(typename ops::f32 (&sum)[T][R], const std::byte* at, const std::byte* super,
-                                                      std::size_t tile_bytes, const std::byte* x) noexcept {
+                                                      std::size_t distance, const std::byte* x) noexcept {
     const float* x_scale = reinterpret_cast<const float*>(x + G * 32);
     const float* x_sum = x_scale + G;
     const std::int32_t* x_half = reinterpret_cast<const std::int32_t*>(x_sum + G);
@@ -120,7 +122,7 @@ private:
       for (int v = 0; v < vectors; ++v) {
         typename ops::bytes bytes[T];
         for (int t = 0; t < T; ++t)
-          bytes[t] = ops::load_bytes(at + static_cast<std::size_t>(t) * tile_bytes + v * L * 4);
+          bytes[t] = ops::load_bytes(at + static_cast<std::size_t>(t) * distance + v * L * 4);
         add_vectors<T, R, true>(low, bytes, 2 * v, x + 4 * v);
         add_vectors<T, R, false>(low, bytes, 2 * v + 1, x + 16 + 4 * v);
       }
@@ -129,7 +131,7 @@ private:
       for (int v = 0; v < vectors; ++v) {
         typename ops::bytes bytes[T];
         for (int t = 0; t < T; ++t)
-          bytes[t] = ops::load_bytes(at + static_cast<std::size_t>(t) * tile_bytes + v * L * 4);
+          bytes[t] = ops::load_bytes(at + static_cast<std::size_t>(t) * distance + v * L * 4);
         if constexpr (halves) {
           if (v >= vectors / 2)
             add_vectors<T, R, false>(high, bytes, v - vectors / 2, x + 4 * v);
@@ -141,7 +143,7 @@ private:
       }
     }
     for (int t = 0; t < T; ++t) {
-      const std::size_t tile = static_cast<std::size_t>(t) * tile_bytes;
+      const std::size_t tile = static_cast<std::size_t>(t) * distance;
       const auto s = load_scales<ops, Type>(at + tile + L * f::lane_bytes, super ? super + tile : nullptr);
       for (int r = 0; r < R; ++r) {
         const auto xs = ops::splat(x_scale[r]);
@@ -186,32 +188,33 @@ struct plain_kernel {
   static constexpr int tiles_at_once(int rows) { return ops::plain_tiles(rows); }
 
   template <int T, int R>
-  static void run(const tile_span& w, const std::byte* x, const matmul_arguments& a, int row, std::int64_t tile) noexcept {
+  static void run(const matmul_arguments& a, const std::byte* x, int row, tile_set tiles) noexcept {
     typename ops::f32 sum[T][R];
     for (int t = 0; t < T; ++t)
       for (int r = 0; r < R; ++r)
         sum[t][r] = ops::zero();
-    const std::byte* at = w.tiles;
+    const std::byte* at = a.tiles + static_cast<std::size_t>(tiles.first) * a.tile_bytes;
+    const std::size_t distance = static_cast<std::size_t>(tiles.distance) * a.tile_bytes;
     if constexpr (pairs) {
-      const std::int64_t steps = (w.columns + 1) / 2;
+      const std::int64_t steps = (a.columns + 1) / 2;
       for (std::int64_t c = 0; c < steps; ++c, at += L * 4, x += G * 8)
-        add_pair<T, R>(sum, at, w.tile_bytes, x);
+        add_pair<T, R>(sum, at, distance, x);
     } else {
       constexpr int bytes = L * (Type == weight_type::f32 ? 4 : 2);
-      for (std::int64_t c = 0; c < w.columns; ++c, at += bytes, x += G * 4)
-        add_column<T, R>(sum, at, w.tile_bytes, x);
+      for (std::int64_t c = 0; c < a.columns; ++c, at += bytes, x += G * 4)
+        add_column<T, R>(sum, at, distance, x);
     }
-    store_outputs<ops, T, R>(sum, a, row, tile);
+    store_outputs<ops, T, R>(sum, a, row, tiles);
   }
 
 private:
   template <int T, int R>
-  [[gnu::always_inline]] static inline void add_column(typename ops::f32 (&sum)[T][R], const std::byte* at, std::size_t tile_bytes,
+  [[gnu::always_inline]] static inline void add_column(typename ops::f32 (&sum)[T][R], const std::byte* at, std::size_t distance,
                                                        const std::byte* x) noexcept {
     const float* values = reinterpret_cast<const float*>(x);
     typename ops::f32 weights[T];
     for (int t = 0; t < T; ++t) {
-      const std::byte* q = at + static_cast<std::size_t>(t) * tile_bytes;
+      const std::byte* q = at + static_cast<std::size_t>(t) * distance;
       weights[t] = Type == weight_type::f32 ? ops::load(reinterpret_cast<const float*>(q)) : ops::load_half(q);
     }
     for (int r = 0; r < R; ++r) {
@@ -222,13 +225,13 @@ private:
   }
 
   template <int T, int R>
-  [[gnu::always_inline]] static inline void add_pair(typename ops::f32 (&sum)[T][R], const std::byte* at, std::size_t tile_bytes,
+  [[gnu::always_inline]] static inline void add_pair(typename ops::f32 (&sum)[T][R], const std::byte* at, std::size_t distance,
                                                      const std::byte* x) noexcept {
     if constexpr (bf16_dot) {
       const std::uint32_t* values = reinterpret_cast<const std::uint32_t*>(x);
       typename ops::bytes weights[T];
       for (int t = 0; t < T; ++t)
-        weights[t] = ops::load_bytes(at + static_cast<std::size_t>(t) * tile_bytes);
+        weights[t] = ops::load_bytes(at + static_cast<std::size_t>(t) * distance);
       for (int r = 0; r < R; ++r)
         for (int t = 0; t < T; ++t) {
           sum[t][r] = ops::dot_bf16(sum[t][r], weights[t], values[2 * r]);
@@ -239,7 +242,7 @@ private:
       typename ops::f32 weights[T];
       for (int half = 0; half < 2; ++half) {
         for (int t = 0; t < T; ++t) {
-          const auto pair = ops::load_bytes(at + static_cast<std::size_t>(t) * tile_bytes);
+          const auto pair = ops::load_bytes(at + static_cast<std::size_t>(t) * distance);
           weights[t] = half == 0 ? ops::first_of_pair(pair) : ops::second_of_pair(pair);
         }
         for (int r = 0; r < R; ++r) {
@@ -252,25 +255,25 @@ private:
   }
 };
 
+// One group of R input rows against `most` tiles, a few at a time.
 template <class kernel, int R>
-void run_tiles(const matmul_arguments& a, const std::byte* x, int row, std::int64_t begin, std::int64_t end) noexcept {
-  constexpr int most = kernel::tiles_at_once(R);
-  std::int64_t tile = begin;
-  for (; tile + most <= end; tile += most)
-    kernel::template run<most, R>({a.tiles + static_cast<std::size_t>(tile) * a.tile_bytes, a.tile_bytes, a.columns}, x, a, row, tile);
-  if constexpr (most > 1)
-    for (; tile < end; ++tile)
-      kernel::template run<1, R>({a.tiles + static_cast<std::size_t>(tile) * a.tile_bytes, a.tile_bytes, a.columns}, x, a, row, tile);
+void run_tiles(const matmul_arguments& a, const std::byte* x, int row, tile_set tiles) noexcept {
+  constexpr int most = kernel::tiles_at_once(1), step = kernel::tiles_at_once(R);
+  static_assert(most % step == 0);
+  for (int t = 0; t < most; t += step)
+    kernel::template run<step, R>(a, x, row, {tiles.first + t * tiles.distance, tiles.distance});
 }
 
-template <class kernel, int R>
-[[gnu::always_inline]] inline void run_some_rows(const matmul_arguments& a, const std::byte* x, int row, int rows, std::int64_t begin,
-                                                 std::int64_t end) noexcept {
+template <class kernel, bool Single, int R>
+[[gnu::always_inline]] inline void run_some_rows(const matmul_arguments& a, const std::byte* x, int row, int rows,
+                                                 tile_set tiles) noexcept {
   if constexpr (R > 0) {
-    if (rows == R)
-      run_tiles<kernel, R>(a, x, row, begin, end);
+    if (rows != R)
+      run_some_rows<kernel, Single, R - 1>(a, x, row, rows, tiles);
+    else if constexpr (Single)
+      kernel::template run<1, R>(a, x, row, tiles);
     else
-      run_some_rows<kernel, R - 1>(a, x, row, rows, begin, end);
+      run_tiles<kernel, R>(a, x, row, tiles);
   }
 }
 
@@ -279,20 +282,21 @@ template <class kernel, int R>
 template <class kernel>
 void multiply_slice(const matmul_arguments& a) noexcept {
   constexpr int G = kernel::G;
-  constexpr int step = kernel::tiles_at_once(1) > kernel::tiles_at_once(G) ? kernel::tiles_at_once(1) : kernel::tiles_at_once(G);
+  constexpr int most = kernel::tiles_at_once(1);
   const int groups = (a.count + G - 1) / G;
   const int fitting = static_cast<int>(x_block_bytes / a.group_bytes);
   const int block = fitting > 1 ? fitting : 1;
+  const std::int64_t distance = (a.tile_end - a.tile_begin) / most;
+  const auto rows_of = [&](int g) { return a.count - g * G < G ? a.count - g * G : G; };
+  const auto x_of = [&](int g) { return a.x + static_cast<std::size_t>(g) * a.group_bytes; };
   for (int first = 0; first < groups; first += block) {
     const int last = first + block < groups ? first + block : groups;
-    for (std::int64_t tile = a.tile_begin; tile < a.tile_end; tile += step) {
-      const std::int64_t end = tile + step < a.tile_end ? tile + step : a.tile_end;
-      for (int g = first; g < last; ++g) {
-        const int row = g * G;
-        const int rows = a.count - row < G ? a.count - row : G;
-        run_some_rows<kernel, G>(a, a.x + static_cast<std::size_t>(g) * a.group_bytes, row, rows, tile, end);
-      }
-    }
+    for (std::int64_t tile = a.tile_begin; tile < a.tile_begin + distance; ++tile)
+      for (int g = first; g < last; ++g)
+        run_some_rows<kernel, false, G>(a, x_of(g), g * G, rows_of(g), {tile, distance});
+    for (std::int64_t tile = a.tile_begin + most * distance; tile < a.tile_end; ++tile)
+      for (int g = first; g < last; ++g)
+        run_some_rows<kernel, true, G>(a, x_of(g), g * G, rows_of(g), {tile, 0});
   }
 }
 

@@ -16,9 +16,9 @@ struct avx512_ops {
   static constexpr int group_rows = 6;
   static constexpr int byte_bias = 128;
   static constexpr bool bf16_rows = true;
-  // 2 x 6 integer and 2 x 6 float sums, or 3 x 6 float sums, beside weights, in 32 registers.
+  // 2 x 6 integer and 2 x 6 float sums, or 4 x 6 float sums, beside weights, in 32 registers.
   static constexpr int block_tiles(int) { return 2; }
-  static constexpr int plain_tiles(int rows) { return rows <= 2 ? 4 : 3; }
+  static constexpr int plain_tiles(int) { return 4; }
 
   using f32 = __m512;
   using i32 = __m512i;

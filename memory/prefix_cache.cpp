@@ -23,7 +23,7 @@ prefix_cache::prefix_cache(page_pool& pool, block_hash_fn hash) : pool_(pool), h
 
 prefix_position prefix_cache::root(std::uint64_t salt) const { return {salt, hash_salt(salt), {}, 0}; }
 
-// The node for `block` behind `at`, if its hash leads to exactly that; by induction from the root its path is then the same, too.
+// The node for `block` behind `at`, if its hash leads to exactly that; by induction from the root its path is the same, too.
 prefix_cache::node* prefix_cache::child(const prefix_position& at, prefix_hash hash, page_block block) {
   const auto found = by_hash_.find(hash);
   if (found == by_hash_.end())

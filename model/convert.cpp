@@ -91,16 +91,18 @@ struct job {
   int permuted_heads = 0; // not 0: rows are reordered from half-split to adjacent pairs, within each of so many heads
 };
 
-bool fits(weight_type type, std::int64_t columns) noexcept { return columns % info_of(type).block_weights == 0; }
+bool fits(weight_type type, std::int64_t columns) noexcept {
+  return columns % info_of(type).block_weights == 0;
+}
 
 // The next type with at least as many bits whose blocks divide a row; F16 always does.
 weight_type finer(weight_type type, std::int64_t columns) noexcept {
   while (!fits(type, columns))
     switch (type) {
-      case weight_type::q4_k: type = weight_type::q5_0; break;
-      case weight_type::q5_k: type = weight_type::q5_1; break;
-      case weight_type::q6_k: type = weight_type::q8_0; break;
-      default: type = weight_type::f16; break;
+    case weight_type::q4_k: type = weight_type::q5_0; break;
+    case weight_type::q5_k: type = weight_type::q5_1; break;
+    case weight_type::q6_k: type = weight_type::q8_0; break;
+    default: type = weight_type::f16; break;
     }
   return type;
 }
@@ -185,9 +187,7 @@ private:
       add_matrix("output.weight", w.output, matrix_type(w.output, type, true));
   }
 
-  static bool is_vector(const layer_slot& slot) {
-    return slot.gguf.ends_with("norm.weight") || slot.gguf.ends_with(".bias");
-  }
+  static bool is_vector(const layer_slot& slot) { return slot.gguf.ends_with("norm.weight") || slot.gguf.ends_with(".bias"); }
 
   void write_tensor(const job& todo, pending_file& file) {
     const tensor_view& from = todo.from;
@@ -206,7 +206,8 @@ private:
       if (permuted_vector) {
         const auto before = floats_;
         for (std::int64_t c = 0; c < from.columns; ++c)
-          floats_[static_cast<std::size_t>(c)] = before[static_cast<std::size_t>(source_row(c, from.columns, todo.permuted_heads))];
+          floats_[static_cast<std::size_t>(c)] =
+              before[static_cast<std::size_t>(source_row(c, from.columns, todo.permuted_heads))];
       }
       quantize_row(todo.type, floats_.data(), blocks_.data(), from.columns);
       file.write(blocks_.data(), row_bytes);

@@ -14,17 +14,17 @@ namespace {
 // llama.cpp's number for "mostly this type".
 std::uint32_t file_type_of(weight_type type) noexcept {
   switch (type) {
-    case weight_type::f32: return 0;
-    case weight_type::f16: return 1;
-    case weight_type::q4_0: return 2;
-    case weight_type::q4_1: return 3;
-    case weight_type::q8_0: return 7;
-    case weight_type::q5_0: return 8;
-    case weight_type::q5_1: return 9;
-    case weight_type::q4_k: return 15;
-    case weight_type::q5_k: return 17;
-    case weight_type::q6_k: return 18;
-    case weight_type::bf16: return 32;
+  case weight_type::f32: return 0;
+  case weight_type::f16: return 1;
+  case weight_type::q4_0: return 2;
+  case weight_type::q4_1: return 3;
+  case weight_type::q8_0: return 7;
+  case weight_type::q5_0: return 8;
+  case weight_type::q5_1: return 9;
+  case weight_type::q4_k: return 15;
+  case weight_type::q5_k: return 17;
+  case weight_type::q6_k: return 18;
+  case weight_type::bf16: return 32;
   }
   return 0;
 }
@@ -73,10 +73,10 @@ void add_scaling(const hyperparameters& shape, gguf_writer& out) {
 
 std::int32_t type_number_of(token_kind kind) noexcept {
   switch (kind) {
-    case token_kind::normal: return 1;
-    case token_kind::control: return 3;
-    case token_kind::user_defined: return 4;
-    case token_kind::unused: return 5;
+  case token_kind::normal: return 1;
+  case token_kind::control: return 3;
+  case token_kind::user_defined: return 4;
+  case token_kind::unused: return 5;
   }
   return 5;
 }
@@ -116,8 +116,8 @@ void add_tokenizer(const model_file& model, gguf_writer& out) {
   id("tokenizer.ggml.bos_token_id", tokens.bos);
   id("tokenizer.ggml.eos_token_id", tokens.eos);
   id("tokenizer.ggml.padding_token_id", tokens.padding);
-  const auto other_end = std::find_if(model.end_tokens.begin(), model.end_tokens.end(),
-                                      [&](token_id end) { return end != tokens.eos; });
+  const auto other_end =
+      std::find_if(model.end_tokens.begin(), model.end_tokens.end(), [&](token_id end) { return end != tokens.eos; });
   if (other_end != model.end_tokens.end())
     out.add_u32("tokenizer.ggml.eot_token_id", static_cast<std::uint32_t>(*other_end));
   out.add_bool("tokenizer.ggml.add_bos_token", tokens.add_bos);

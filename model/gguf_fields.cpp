@@ -15,20 +15,20 @@ constexpr std::uint64_t described_items_max = 6;
 
 std::optional<std::int64_t> integer_at(gguf_type type, const std::byte* at) noexcept {
   switch (type) {
-    case gguf_type::u8: return load<std::uint8_t>(at);
-    case gguf_type::i8: return load<std::int8_t>(at);
-    case gguf_type::u16: return load<std::uint16_t>(at);
-    case gguf_type::i16: return load<std::int16_t>(at);
-    case gguf_type::u32: return load<std::uint32_t>(at);
-    case gguf_type::i32: return load<std::int32_t>(at);
-    case gguf_type::i64: return load<std::int64_t>(at);
-    case gguf_type::u64: {
-      const auto value = load<std::uint64_t>(at);
-      if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-        return std::nullopt;
-      return static_cast<std::int64_t>(value);
-    }
-    default: return std::nullopt;
+  case gguf_type::u8: return load<std::uint8_t>(at);
+  case gguf_type::i8: return load<std::int8_t>(at);
+  case gguf_type::u16: return load<std::uint16_t>(at);
+  case gguf_type::i16: return load<std::int16_t>(at);
+  case gguf_type::u32: return load<std::uint32_t>(at);
+  case gguf_type::i32: return load<std::int32_t>(at);
+  case gguf_type::i64: return load<std::int64_t>(at);
+  case gguf_type::u64: {
+    const auto value = load<std::uint64_t>(at);
+    if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      return std::nullopt;
+    return static_cast<std::int64_t>(value);
+  }
+  default: return std::nullopt;
   }
 }
 
@@ -84,8 +84,8 @@ void gguf_fields::fail_at(std::string_view key, std::string_view why, errc code)
     return;
   failed_ = true;
   const gguf_value* value = contents_.find(key);
-  fault_ = fail(code, std::string(key) + (value != nullptr ? " at byte " + std::to_string(value->offset) : std::string()) + ": " +
-                        std::string(why));
+  fault_ = fail(code, std::string(key) + (value != nullptr ? " at byte " + std::to_string(value->offset) : std::string()) +
+                          ": " + std::string(why));
 }
 
 const gguf_value* gguf_fields::need(std::string_view key, bool optional) {

@@ -1,5 +1,5 @@
-// Typed reading of GGUF metadata. The first failure sticks and names the key and its byte offset, so that a caller reads a group
-// of fields and checks once. One thread.
+// Typed reading of GGUF metadata. The first failure sticks and names the key and its byte offset, so that a caller reads a
+// group of fields and checks once. One thread.
 #pragma once
 #include <optional>
 #include <string>
@@ -25,8 +25,8 @@ public:
   double number(std::string_view key, double low, double high, std::optional<double> fallback = {});
   bool boolean(std::string_view key, bool fallback);
   std::string text(std::string_view key, std::optional<std::string> fallback = {});
-  std::vector<std::string> texts(std::string_view key);           // empty where the key is missing
-  std::vector<std::int64_t> integers(std::string_view key);       // empty where the key is missing
+  std::vector<std::string> texts(std::string_view key);     // empty where the key is missing
+  std::vector<std::int64_t> integers(std::string_view key); // empty where the key is missing
 
 private:
   // null, having recorded a failure where the key is missing and needed.

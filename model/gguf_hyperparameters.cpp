@@ -32,8 +32,8 @@ void read_rope(gguf_fields& fields, const std::string& arch, hyperparameters& sh
   rope.factor = static_cast<float>(fields.number(key + "factor", 1.0, 1e6));
   if (rope.scaling == rope_scaling::linear)
     return;
-  rope.original_context = static_cast<int>(
-    fields.integer(key + "original_context_length", 1, limits::context_tokens_max, shape.context_tokens));
+  rope.original_context =
+      static_cast<int>(fields.integer(key + "original_context_length", 1, limits::context_tokens_max, shape.context_tokens));
   rope.beta_fast = static_cast<float>(fields.number(key + "yarn_beta_fast", 1e-3, 1e6, rope.beta_fast));
   rope.beta_slow = static_cast<float>(fields.number(key + "yarn_beta_slow", 1e-3, 1e6, rope.beta_slow));
   // GGUF's number multiplies YaRN's own magnitude; ours is the product.
@@ -47,9 +47,7 @@ hyperparameters gguf_hyperparameters(gguf_fields& fields) {
   hyperparameters shape;
   read_architecture(fields, shape);
   const std::string arch(name_of(shape.arch));
-  const auto whole = [&](const char* key, int most) {
-    return static_cast<int>(fields.integer(arch + key, 1, most));
-  };
+  const auto whole = [&](const char* key, int most) { return static_cast<int>(fields.integer(arch + key, 1, most)); };
   shape.name = fields.text("general.name", "");
   if (fields.integer("split.count", 0, 65'535, 0) > 1)
     fields.fail_at("split.count", "the model is split over several files; join them first", errc::unsupported);

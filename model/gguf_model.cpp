@@ -16,7 +16,8 @@ result<void> read_divisors(file_tensors& tensors, hyperparameters& shape) {
   if (tensor == nullptr)
     return {};
   const auto complain = [&](const std::string& why) {
-    return fail(errc::model_format, "tensor " + in_quotes(name) + " at byte " + std::to_string(tensor->row.offset) + ": " + why);
+    return fail(errc::model_format,
+                "tensor " + in_quotes(name) + " at byte " + std::to_string(tensor->row.offset) + ": " + why);
   };
   if (tensor->row.type != weight_type::f32 || tensor->row.shape != std::vector<std::int64_t>{shape.head_dim / 2})
     return complain("is not " + std::to_string(shape.head_dim / 2) + " F32 numbers");

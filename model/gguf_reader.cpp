@@ -24,14 +24,26 @@ struct numbered_type {
   weight_type type;
 };
 constexpr std::array<numbered_type, 11> numbered_types{{
-  {0, weight_type::f32}, {1, weight_type::f16}, {2, weight_type::q4_0}, {3, weight_type::q4_1}, {6, weight_type::q5_0},
-  {7, weight_type::q5_1}, {8, weight_type::q8_0}, {12, weight_type::q4_k}, {13, weight_type::q5_k}, {14, weight_type::q6_k},
-  {30, weight_type::bf16},
+    {0, weight_type::f32},
+    {1, weight_type::f16},
+    {2, weight_type::q4_0},
+    {3, weight_type::q4_1},
+    {6, weight_type::q5_0},
+    {7, weight_type::q5_1},
+    {8, weight_type::q8_0},
+    {12, weight_type::q4_k},
+    {13, weight_type::q5_k},
+    {14, weight_type::q6_k},
+    {30, weight_type::bf16},
 }};
 
-bool known(gguf_type type) noexcept { return type <= gguf_type::f64; }
+bool known(gguf_type type) noexcept {
+  return type <= gguf_type::f64;
+}
 
-std::string number(gguf_type type) { return std::to_string(static_cast<std::uint32_t>(type)); }
+std::string number(gguf_type type) {
+  return std::to_string(static_cast<std::uint32_t>(type));
+}
 
 void take_number(gguf_cursor& in, gguf_value& value, const std::string& field) {
   value.offset = in.position();
@@ -123,16 +135,17 @@ void take_tensor(gguf_cursor& in, gguf_contents& out, std::uint64_t i) {
   const auto type_number = in.take<std::uint32_t>("type of " + name);
   const auto type = weight_type_numbered(type_number);
   if (!type)
-    in.fail_at(type_at, "type of " + name, "tensor type " + std::to_string(type_number) + " is not supported", errc::unsupported);
+    in.fail_at(type_at, "type of " + name, "tensor type " + std::to_string(type_number) + " is not supported",
+               errc::unsupported);
   tensor.offset = in.take<std::uint64_t>("offset of " + name);
   if (in.failed())
     return;
   tensor.type = *type;
   const auto& info = info_of(*type);
   if (columns % static_cast<std::uint64_t>(info.block_weights) != 0)
-    in.fail_at(dimensions_at, "row length of " + name, std::to_string(columns) + " is not a whole number of " +
-                                                          std::string(info.name) + " blocks of " +
-                                                          std::to_string(info.block_weights));
+    in.fail_at(dimensions_at, "row length of " + name,
+               std::to_string(columns) + " is not a whole number of " + std::string(info.name) + " blocks of " +
+                   std::to_string(info.block_weights));
   const std::uint64_t row_blocks = columns / static_cast<std::uint64_t>(info.block_weights);
   if (__builtin_mul_overflow(row_blocks, static_cast<std::uint64_t>(info.block_bytes), &tensor.bytes) ||
       __builtin_mul_overflow(tensor.bytes, rows, &tensor.bytes))
@@ -170,7 +183,7 @@ void place_tensors(gguf_cursor& in, gguf_contents& out, std::uint64_t file_bytes
     if (tensor.offset > data_bytes || tensor.bytes > data_bytes - tensor.offset)
       return in.fail_at(out.data_offset, "data of " + name,
                         std::to_string(tensor.bytes) + " bytes from offset " + std::to_string(tensor.offset) +
-                          " leave the data section of " + std::to_string(data_bytes) + " bytes");
+                            " leave the data section of " + std::to_string(data_bytes) + " bytes");
     tensor.offset += out.data_offset;
     by_offset.push_back(&tensor);
   }
@@ -209,19 +222,19 @@ std::optional<weight_type> weight_type_numbered(std::uint32_t number) noexcept {
 
 std::size_t gguf_width_of(gguf_type type) noexcept {
   switch (type) {
-    case gguf_type::u8:
-    case gguf_type::i8:
-    case gguf_type::boolean: return 1;
-    case gguf_type::u16:
-    case gguf_type::i16: return 2;
-    case gguf_type::u32:
-    case gguf_type::i32:
-    case gguf_type::f32: return 4;
-    case gguf_type::u64:
-    case gguf_type::i64:
-    case gguf_type::f64: return 8;
-    case gguf_type::string:
-    case gguf_type::array: return 0;
+  case gguf_type::u8:
+  case gguf_type::i8:
+  case gguf_type::boolean: return 1;
+  case gguf_type::u16:
+  case gguf_type::i16: return 2;
+  case gguf_type::u32:
+  case gguf_type::i32:
+  case gguf_type::f32: return 4;
+  case gguf_type::u64:
+  case gguf_type::i64:
+  case gguf_type::f64: return 8;
+  case gguf_type::string:
+  case gguf_type::array: return 0;
   }
   return 0;
 }
@@ -237,7 +250,6 @@ result<gguf_contents> read_gguf(std::span<const std::byte> file) {
     in.fail_at(4, "version", "the file is big-endian", errc::unsupported);
   else if (out.version != 3)
     in.fail_at(4, "version", std::to_string(out.version) + " is not supported, only 3 is", errc::unsupported);
-  // Both counts stand before what they count; the first limit is on their sum's share of the file, so order does not matter.
   const std::uint64_t tensors = take_count(in, "tensor count", limits::gguf_tensor_count_max, tensor_bytes_min);
   const std::uint64_t entries = take_count(in, "metadata count", limits::gguf_kv_count_max, entry_bytes_min);
   for (std::uint64_t i = 0; i < entries && !in.failed(); ++i)

@@ -20,15 +20,27 @@ namespace troupe {
 
 // The numbers are the format's.
 enum class gguf_type : std::uint32_t {
-  u8 = 0, i8 = 1, u16 = 2, i16 = 3, u32 = 4, i32 = 5, f32 = 6, boolean = 7, string = 8, array = 9, u64 = 10, i64 = 11, f64 = 12,
+  u8 = 0,
+  i8 = 1,
+  u16 = 2,
+  i16 = 3,
+  u32 = 4,
+  i32 = 5,
+  f32 = 6,
+  boolean = 7,
+  string = 8,
+  array = 9,
+  u64 = 10,
+  i64 = 11,
+  f64 = 12,
 };
 
 struct gguf_value {
   gguf_type type = gguf_type::u8;
-  gguf_type element = gguf_type::u8;  // of an array; never an array itself
-  std::uint64_t count = 1;            // elements of an array
-  std::span<const std::byte> bytes;   // a number, a string's text, or an array's elements (strings: u64 length before each)
-  std::uint64_t offset = 0;           // of `bytes` in the file
+  gguf_type element = gguf_type::u8; // of an array; never an array itself
+  std::uint64_t count = 1;           // elements of an array
+  std::span<const std::byte> bytes;  // a number, a string's text, or an array's elements (strings: u64 length before each)
+  std::uint64_t offset = 0;          // of `bytes` in the file
 };
 
 struct gguf_tensor {

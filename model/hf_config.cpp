@@ -51,7 +51,7 @@ void read_scaling(hf_fields& scaling, hyperparameters& shape) {
     return;
   }
   rope.original_context = static_cast<int>(
-    scaling.integer("original_max_position_embeddings", 1, limits::context_tokens_max, shape.context_tokens));
+      scaling.integer("original_max_position_embeddings", 1, limits::context_tokens_max, shape.context_tokens));
   if (kind == "llama3") {
     rope.scaling = rope_scaling::llama3;
     rope.low_frequency_factor = number("low_freq_factor", rope.low_frequency_factor);

@@ -28,7 +28,7 @@ result<json_document> json_document::read(const std::filesystem::path& path) {
 result<json_document> json_document::parse(std::span<const std::byte> text, std::string label) {
   if (text.size() > limits::json_file_bytes_max)
     return fail(errc::model_format, label + ": " + std::to_string(text.size()) + " bytes are over the limit of " +
-                                      std::to_string(limits::json_file_bytes_max));
+                                        std::to_string(limits::json_file_bytes_max));
   json_document out;
   out.label_ = std::move(label);
   out.parser_ = std::make_unique<simdjson::dom::parser>();
@@ -83,7 +83,7 @@ std::optional<simdjson::dom::element> hf_fields::need(std::string_view key, bool
 }
 
 std::int64_t hf_fields::integer(std::string_view key, std::int64_t low, std::int64_t high,
-                                  std::optional<std::int64_t> fallback) {
+                                std::optional<std::int64_t> fallback) {
   const auto element = need(key, fallback.has_value());
   if (!element)
     return fallback.value_or(0);

@@ -9,9 +9,9 @@ namespace {
 
 // The patterns as the families' own files spell them: facts to compare with, never run.
 constexpr std::string_view qwen2_pattern =
-  R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view llama3_pattern =
-  R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view gpt2_pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 enum class step { split_qwen2, split_llama3, split_gpt2, digits, byte_level, byte_level_gpt2, other };
@@ -44,11 +44,11 @@ struct recipe {
   std::array<step, 2> steps; // the second is `other` where one step is all
 };
 constexpr std::array<recipe, 5> recipes{{
-  {pre_tokenizer::qwen2, {step::split_qwen2, step::byte_level}},
-  {pre_tokenizer::llama_bpe, {step::split_llama3, step::byte_level}},
-  {pre_tokenizer::gpt2, {step::byte_level_gpt2, step::other}},
-  {pre_tokenizer::gpt2, {step::split_gpt2, step::byte_level}},
-  {pre_tokenizer::smollm, {step::digits, step::byte_level_gpt2}},
+    {pre_tokenizer::qwen2, {step::split_qwen2, step::byte_level}},
+    {pre_tokenizer::llama_bpe, {step::split_llama3, step::byte_level}},
+    {pre_tokenizer::gpt2, {step::byte_level_gpt2, step::other}},
+    {pre_tokenizer::gpt2, {step::split_gpt2, step::byte_level}},
+    {pre_tokenizer::smollm, {step::digits, step::byte_level_gpt2}},
 }};
 
 } // namespace

@@ -1,12 +1,10 @@
 #include "model/hf_tokenizer.hpp"
 
-
 #include "model/model_file_checks.hpp"
 
 namespace troupe {
 
 namespace {
-
 
 // Puts `text` at `id`, growing the table; false where another text stands there.
 bool place(tokenizer_data& out, std::int64_t id, std::string_view text, token_kind kind) {
@@ -31,7 +29,7 @@ void read_vocabulary(hf_fields& model, tokenizer_data& out, int rows) {
     std::int64_t id = 0;
     if (field.value.get(id) || id < 0 || id >= rows)
       return model.fail_at("vocab", "the id of " + in_quotes(field.key) + " is not in 0.." + std::to_string(rows - 1) +
-                                      ", the rows of the embedding");
+                                        ", the rows of the embedding");
     if (static_cast<std::size_t>(id) < out.tokens.size() && out.kinds[static_cast<std::size_t>(id)] != token_kind::unused)
       return model.fail_at("vocab", "id " + std::to_string(id) + " stands twice");
     place(out, id, field.key, token_kind::normal);

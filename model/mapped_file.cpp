@@ -36,7 +36,7 @@ result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::filesyst
   descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.number < 0)
     return system_fault(path, "cannot open");
-  struct stat status{};
+  struct stat status {};
   if (::fstat(file.number, &status) != 0)
     return system_fault(path, "cannot examine");
   if (!S_ISREG(status.st_mode))
@@ -53,6 +53,8 @@ result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::filesyst
   return std::shared_ptr<const mapped_file>(new mapped_file(bytes));
 }
 
-mapped_file::~mapped_file() { ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
+mapped_file::~mapped_file() {
+  ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
 
 } // namespace troupe

@@ -1,6 +1,6 @@
-// Owns a read-only mapping of one regular file. Promises: bytes() stays valid and unchanged in place for the object's life, even
-// if the name is deleted or replaced. Limit: a process that cuts the very same file short while it is mapped makes reads fault
-// (SIGBUS); model files are replaced by rename, never rewritten. Shared by any number of threads.
+// Owns a read-only mapping of one regular file. Promises: bytes() stays valid and unchanged in place for the object's life,
+// even if the name is deleted or replaced. Limit: a process that cuts the very same file short while it is mapped makes reads
+// fault (SIGBUS); model files are replaced by rename, never rewritten. Shared by any number of threads.
 #pragma once
 #include <cstddef>
 #include <filesystem>

@@ -11,9 +11,12 @@ namespace troupe {
 namespace {
 
 // The names by which the families that we read end a turn or a text.
-constexpr std::array<std::string_view, 5> end_names{"<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "<|eom_id|>"};
+constexpr std::array<std::string_view, 5> end_names{"<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>",
+                                                    "<|eom_id|>"};
 
-bool in_vocabulary(token_id token, std::size_t size) noexcept { return token >= 0 && static_cast<std::size_t>(token) < size; }
+bool in_vocabulary(token_id token, std::size_t size) noexcept {
+  return token >= 0 && static_cast<std::size_t>(token) < size;
+}
 
 } // namespace
 
@@ -27,12 +30,12 @@ std::string in_quotes(std::string_view text) {
 result<void> check_shape(const hyperparameters& shape) {
   if (shape.heads % shape.kv_heads != 0)
     return fail(errc::model_format, std::to_string(shape.heads) + " attention heads cannot share " +
-                                      std::to_string(shape.kv_heads) + " key/value heads evenly");
+                                        std::to_string(shape.kv_heads) + " key/value heads evenly");
   if (shape.head_dim % 2 != 0)
     return fail(errc::model_format, "a head dimension of " + std::to_string(shape.head_dim) + " is odd, RoPE turns pairs");
   if (shape.q_width() > limits::width_max)
     return fail(errc::model_format, std::to_string(shape.heads) + " heads of " + std::to_string(shape.head_dim) +
-                                      " are wider than " + std::to_string(limits::width_max));
+                                        " are wider than " + std::to_string(limits::width_max));
   return {};
 }
 
@@ -42,16 +45,15 @@ result<void> check_tokenizer(const tokenizer_data& tokens, int vocabulary) {
     return fail(errc::model_format, "the tokenizer has no tokens");
   if (size > static_cast<std::size_t>(vocabulary))
     return fail(errc::model_format, "the tokenizer has " + std::to_string(size) + " tokens, the embedding only " +
-                                      std::to_string(vocabulary) + " rows");
+                                        std::to_string(vocabulary) + " rows");
   if (tokens.kinds.size() != size)
     return fail(errc::model_format, "the tokenizer has " + std::to_string(size) + " tokens and " +
-                                      std::to_string(tokens.kinds.size()) + " token types");
-  const std::pair<const char*, token_id> named[] = {
-    {"bos", tokens.bos}, {"eos", tokens.eos}, {"padding", tokens.padding}};
+                                        std::to_string(tokens.kinds.size()) + " token types");
+  const std::pair<const char*, token_id> named[] = {{"bos", tokens.bos}, {"eos", tokens.eos}, {"padding", tokens.padding}};
   for (const auto& [name, id] : named)
     if (id != -1 && !in_vocabulary(id, size))
       return fail(errc::model_format, std::string(name) + " token id " + std::to_string(id) + " is outside the vocabulary of " +
-                                        std::to_string(size));
+                                          std::to_string(size));
   if (tokens.add_bos && tokens.bos < 0)
     return fail(errc::model_format, "the tokenizer adds a bos token but does not say which");
   for (std::size_t i = 0; i < tokens.merges.size(); ++i)

@@ -69,10 +69,10 @@ std::string rope_line(const hyperparameters& shape) {
   const rope_settings& rope = shape.rope;
   std::string out = "base " + short_number(rope.base) + (rope.adjacent_pairs ? ", adjacent pairs" : ", half-split pairs");
   switch (rope.scaling) {
-    case rope_scaling::none: break;
-    case rope_scaling::linear: out += ", linear x" + short_number(rope.factor); break;
-    case rope_scaling::yarn: out += ", YaRN x" + short_number(rope.factor); break;
-    case rope_scaling::llama3: out += ", llama3 x" + short_number(rope.factor); break;
+  case rope_scaling::none: break;
+  case rope_scaling::linear: out += ", linear x" + short_number(rope.factor); break;
+  case rope_scaling::yarn: out += ", YaRN x" + short_number(rope.factor); break;
+  case rope_scaling::llama3: out += ", llama3 x" + short_number(rope.factor); break;
   }
   if (rope.scaling == rope_scaling::yarn || rope.scaling == rope_scaling::llama3)
     out += " from " + std::to_string(rope.original_context) + " tokens";
@@ -86,11 +86,13 @@ std::string summary(const model_file& file) {
   out += line("name", one_line(s.name));
   out += line("format", file.format);
   out += line("architecture", name_of(s.arch));
-  out += line("parameters", grouped(parameters) + " (" + scaled(static_cast<double>(parameters), 1000.0, {"", "K", "M", "B"}) + ")");
+  out += line("parameters",
+              grouped(parameters) + " (" + scaled(static_cast<double>(parameters), 1000.0, {"", "K", "M", "B"}) + ")");
   out += line("layers", std::to_string(s.layers));
   out += line("width", std::to_string(s.hidden) + " hidden, " + std::to_string(s.ffn) + " feed-forward");
-  out += line("heads", std::to_string(s.heads) + " query, " + std::to_string(s.kv_heads) + " key/value, of " +
-                         std::to_string(s.head_dim) + (s.qk_norm ? ", normalised" : "") + (s.qkv_bias ? ", with biases" : ""));
+  out +=
+      line("heads", std::to_string(s.heads) + " query, " + std::to_string(s.kv_heads) + " key/value, of " +
+                        std::to_string(s.head_dim) + (s.qk_norm ? ", normalised" : "") + (s.qkv_bias ? ", with biases" : ""));
   out += line("vocabulary", std::to_string(s.vocabulary) + " rows, output " + (s.tied_output ? "tied" : "of its own"));
   out += line("context", std::to_string(s.context_tokens) + " tokens");
   out += line("RoPE", rope_line(s));
@@ -123,7 +125,8 @@ std::string template_line(const model_file& file) {
   if (file.chat_template.empty())
     return "none in the file; name one with --chat-template";
   const auto kind = recognise_template(file.chat_template);
-  return kind ? std::string(name_of(*kind)) : "unknown to us (" + std::to_string(file.chat_template.size()) + " bytes of Jinja)";
+  return kind ? std::string(name_of(*kind))
+              : "unknown to us (" + std::to_string(file.chat_template.size()) + " bytes of Jinja)";
 }
 
 std::string sampling_line(const model_file& file) {
@@ -132,18 +135,19 @@ std::string sampling_line(const model_file& file) {
     return "the file says nothing";
   if (s.temperature == 0.0f)
     return "greedy";
-  return "temperature " + short_number(s.temperature) + ", top_k " + std::to_string(s.top_k) + ", top_p " + short_number(s.top_p) +
-         ", min_p " + short_number(s.min_p) + ", repetition_penalty " + short_number(s.repetition_penalty);
+  return "temperature " + short_number(s.temperature) + ", top_k " + std::to_string(s.top_k) + ", top_p " +
+         short_number(s.top_p) + ", min_p " + short_number(s.min_p) + ", repetition_penalty " +
+         short_number(s.repetition_penalty);
 }
 
 std::string token_lines(const model_file& file) {
   const tokenizer_data& t = file.tokenizer;
   const auto count = [&](token_kind kind) { return std::to_string(std::count(t.kinds.begin(), t.kinds.end(), kind)); };
   std::string out = line("tokenizer", "byte-level BPE, " + std::string(gguf_name_of(t.pre)) + (t.nfc ? ", NFC" : "") +
-                                        (t.ignore_merges ? ", whole words first" : "") + (t.add_bos ? ", adds bos" : ""));
+                                          (t.ignore_merges ? ", whole words first" : "") + (t.add_bos ? ", adds bos" : ""));
   out += line("  tokens", count(token_kind::normal) + " ordinary, " + count(token_kind::control) + " control, " +
-                            count(token_kind::user_defined) + " user-defined, " + count(token_kind::unused) + " unused; " +
-                            std::to_string(t.merges.size()) + " merges");
+                              count(token_kind::user_defined) + " user-defined, " + count(token_kind::unused) + " unused; " +
+                              std::to_string(t.merges.size()) + " merges");
   out += line("  bos", token_text(t, t.bos));
   std::string ends;
   for (const auto id : file.end_tokens)

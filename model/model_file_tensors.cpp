@@ -14,13 +14,13 @@ enum class presence { always, with_qk_norm, with_qkv_bias };
 
 std::int64_t size_of(extent e, const hyperparameters& shape) noexcept {
   switch (e) {
-    case extent::one: return 1;
-    case extent::hidden: return shape.hidden;
-    case extent::q_width: return shape.q_width();
-    case extent::kv_width: return shape.kv_width();
-    case extent::head_dim: return shape.head_dim;
-    case extent::ffn: return shape.ffn;
-    case extent::vocabulary: return shape.vocabulary;
+  case extent::one: return 1;
+  case extent::hidden: return shape.hidden;
+  case extent::q_width: return shape.q_width();
+  case extent::kv_width: return shape.kv_width();
+  case extent::head_dim: return shape.head_dim;
+  case extent::ffn: return shape.ffn;
+  case extent::vocabulary: return shape.vocabulary;
   }
   return 0;
 }
@@ -34,20 +34,20 @@ struct slot_rule {
 
 using w = layer_weights;
 constexpr std::array<slot_rule, 14> rules{{
-  {{&w::attention_norm, "attn_norm.weight", "input_layernorm.weight"}, extent::one, extent::hidden, presence::always},
-  {{&w::q, "attn_q.weight", "self_attn.q_proj.weight"}, extent::q_width, extent::hidden, presence::always},
-  {{&w::k, "attn_k.weight", "self_attn.k_proj.weight"}, extent::kv_width, extent::hidden, presence::always},
-  {{&w::v, "attn_v.weight", "self_attn.v_proj.weight"}, extent::kv_width, extent::hidden, presence::always},
-  {{&w::q_bias, "attn_q.bias", "self_attn.q_proj.bias"}, extent::one, extent::q_width, presence::with_qkv_bias},
-  {{&w::k_bias, "attn_k.bias", "self_attn.k_proj.bias"}, extent::one, extent::kv_width, presence::with_qkv_bias},
-  {{&w::v_bias, "attn_v.bias", "self_attn.v_proj.bias"}, extent::one, extent::kv_width, presence::with_qkv_bias},
-  {{&w::q_norm, "attn_q_norm.weight", "self_attn.q_norm.weight"}, extent::one, extent::head_dim, presence::with_qk_norm},
-  {{&w::k_norm, "attn_k_norm.weight", "self_attn.k_norm.weight"}, extent::one, extent::head_dim, presence::with_qk_norm},
-  {{&w::o, "attn_output.weight", "self_attn.o_proj.weight"}, extent::hidden, extent::q_width, presence::always},
-  {{&w::ffn_norm, "ffn_norm.weight", "post_attention_layernorm.weight"}, extent::one, extent::hidden, presence::always},
-  {{&w::gate, "ffn_gate.weight", "mlp.gate_proj.weight"}, extent::ffn, extent::hidden, presence::always},
-  {{&w::up, "ffn_up.weight", "mlp.up_proj.weight"}, extent::ffn, extent::hidden, presence::always},
-  {{&w::down, "ffn_down.weight", "mlp.down_proj.weight"}, extent::hidden, extent::ffn, presence::always},
+    {{&w::attention_norm, "attn_norm.weight", "input_layernorm.weight"}, extent::one, extent::hidden, presence::always},
+    {{&w::q, "attn_q.weight", "self_attn.q_proj.weight"}, extent::q_width, extent::hidden, presence::always},
+    {{&w::k, "attn_k.weight", "self_attn.k_proj.weight"}, extent::kv_width, extent::hidden, presence::always},
+    {{&w::v, "attn_v.weight", "self_attn.v_proj.weight"}, extent::kv_width, extent::hidden, presence::always},
+    {{&w::q_bias, "attn_q.bias", "self_attn.q_proj.bias"}, extent::one, extent::q_width, presence::with_qkv_bias},
+    {{&w::k_bias, "attn_k.bias", "self_attn.k_proj.bias"}, extent::one, extent::kv_width, presence::with_qkv_bias},
+    {{&w::v_bias, "attn_v.bias", "self_attn.v_proj.bias"}, extent::one, extent::kv_width, presence::with_qkv_bias},
+    {{&w::q_norm, "attn_q_norm.weight", "self_attn.q_norm.weight"}, extent::one, extent::head_dim, presence::with_qk_norm},
+    {{&w::k_norm, "attn_k_norm.weight", "self_attn.k_norm.weight"}, extent::one, extent::head_dim, presence::with_qk_norm},
+    {{&w::o, "attn_output.weight", "self_attn.o_proj.weight"}, extent::hidden, extent::q_width, presence::always},
+    {{&w::ffn_norm, "ffn_norm.weight", "post_attention_layernorm.weight"}, extent::one, extent::hidden, presence::always},
+    {{&w::gate, "ffn_gate.weight", "mlp.gate_proj.weight"}, extent::ffn, extent::hidden, presence::always},
+    {{&w::up, "ffn_up.weight", "mlp.up_proj.weight"}, extent::ffn, extent::hidden, presence::always},
+    {{&w::down, "ffn_down.weight", "mlp.down_proj.weight"}, extent::hidden, extent::ffn, presence::always},
 }};
 
 struct outer_names {
@@ -73,10 +73,14 @@ std::string shown(const std::vector<std::int64_t>& shape) {
   return out + "]";
 }
 
-bool plain(weight_type type) noexcept { return info_of(type).block_weights == 1; }
+bool plain(weight_type type) noexcept {
+  return info_of(type).block_weights == 1;
+}
 
 // What other programs derive again from the configuration: buffers, not weights.
-bool derived(std::string_view name) noexcept { return name.ends_with("rotary_emb.inv_freq"); }
+bool derived(std::string_view name) noexcept {
+  return name.ends_with("rotary_emb.inv_freq");
+}
 
 } // namespace
 
@@ -103,10 +107,11 @@ result<tensor_view> file_tensors::take_view(const std::string& name, const need&
   if (tensor == nullptr)
     return fail(errc::model_format, "tensor " + in_quotes(name) + " is missing");
   const auto complain = [&](const std::string& why) {
-    return fail(errc::model_format, "tensor " + in_quotes(name) + " at byte " + std::to_string(tensor->row.offset) + ": " + why);
+    return fail(errc::model_format,
+                "tensor " + in_quotes(name) + " at byte " + std::to_string(tensor->row.offset) + ": " + why);
   };
   const std::vector<std::int64_t> expected =
-    wanted.vector ? std::vector<std::int64_t>{wanted.columns} : std::vector<std::int64_t>{wanted.rows, wanted.columns};
+      wanted.vector ? std::vector<std::int64_t>{wanted.columns} : std::vector<std::int64_t>{wanted.rows, wanted.columns};
   auto found = tensor->row.shape;
   while (found.size() > expected.size() && found.front() == 1)
     found.erase(found.begin());
@@ -139,7 +144,7 @@ result<void> file_tensors::refuse_strangers() const {
   for (const auto& tensor : tensors_)
     if (!taken_.contains(tensor.row.name) && !derived(tensor.row.name))
       return fail(errc::unsupported, "tensor " + in_quotes(tensor.row.name) + " at byte " + std::to_string(tensor.row.offset) +
-                                       " is not part of the architecture");
+                                         " is not part of the architecture");
   return {};
 }
 
@@ -151,8 +156,9 @@ result<void> file_tensors::bind(model_weights& weights, std::string_view prefix)
     return fail(errc::model_format, "tensor " + in_quotes(names.embedding) + " is missing");
   const std::int64_t rows = embedding->row.shape.size() == 2 ? embedding->row.shape[0] : 0;
   if (rows < 1 || rows > limits::vocabulary_max)
-    return fail(errc::model_format, "tensor " + in_quotes(names.embedding) + " at byte " + std::to_string(embedding->row.offset) +
-                                      ": its shape is " + shown(embedding->row.shape) + ", not [vocabulary, hidden]");
+    return fail(errc::model_format, "tensor " + in_quotes(names.embedding) + " at byte " +
+                                        std::to_string(embedding->row.offset) + ": its shape is " +
+                                        shown(embedding->row.shape) + ", not [vocabulary, hidden]");
   shape.vocabulary = static_cast<int>(rows);
   shape.qk_norm = shape.arch == architecture::qwen3;
   shape.qkv_bias = find(layer_name(naming_, prefix, 0, rules[4].slot)) != nullptr;

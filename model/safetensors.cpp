@@ -99,10 +99,10 @@ result<std::vector<file_tensor>> read_safetensors(std::span<const std::byte> fil
   const auto header_bytes = load<std::uint64_t>(file.data());
   if (header_bytes > limits::safetensors_header_bytes_max)
     return refuse(0, "header size: " + std::to_string(header_bytes) + " is over the limit of " +
-                       std::to_string(limits::safetensors_header_bytes_max));
+                         std::to_string(limits::safetensors_header_bytes_max));
   if (header_bytes > file.size() - prefix_bytes)
     return refuse(0, "header size: " + std::to_string(header_bytes) + " bytes do not fit into the file of " +
-                       std::to_string(file.size()));
+                         std::to_string(file.size()));
   const std::uint64_t data_offset = prefix_bytes + header_bytes;
   auto header = json_document::parse(file.subspan(prefix_bytes, header_bytes), label + ": header at byte 8");
   if (!header)

@@ -1,8 +1,8 @@
 // Storage types beyond what weights.hpp shows: writing them, and finding them by name. Pure functions, any thread.
 //
-// Quantising rounds to the nearest level of a range that the block's extremes set. Q8_0, Q4_0, Q4_1, Q5_0 and Q5_1 give the bytes
-// that ggml's reference quantiser gives; the K types find their scales by least squares over few rounds and are simpler than
-// ggml's. Values that are not finite give an unspecified but well-formed block.
+// Quantising rounds to the nearest level of a range that the block's extremes set. Q8_0, Q4_0, Q4_1, Q5_0 and Q5_1 give the
+// bytes that ggml's reference quantiser gives; the K types find their scales by least squares over few rounds and are simpler
+// than ggml's. Values that are not finite give an unspecified but well-formed block.
 #pragma once
 #include <cstddef>
 #include <cstdint>

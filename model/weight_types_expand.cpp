@@ -7,9 +7,15 @@ namespace troupe::blocks {
 
 namespace {
 
-int low_nibble(std::byte b) noexcept { return std::to_integer<int>(b & std::byte{15}); }
-int high_nibble(std::byte b) noexcept { return std::to_integer<int>(b >> 4); }
-int signed_byte(std::byte b) noexcept { return static_cast<std::int8_t>(b); }
+int low_nibble(std::byte b) noexcept {
+  return std::to_integer<int>(b & std::byte{15});
+}
+int high_nibble(std::byte b) noexcept {
+  return std::to_integer<int>(b >> 4);
+}
+int signed_byte(std::byte b) noexcept {
+  return static_cast<std::int8_t>(b);
+}
 
 // Scale and minimum `j` (of 8) out of 12 bytes of 6-bit numbers: bytes 0-3 hold scales 0-3, bytes 4-7 minima 0-3, bytes 8-11
 // the low nibbles of scales and minima 4-7, whose upper two bits stand in the spare bits of bytes 0-7.
@@ -127,8 +133,8 @@ void expand_q5_k(const std::byte* from, float* to, std::int64_t blocks) noexcept
 }
 
 // 128 bytes of low nibbles, 64 bytes of upper two bits, 16 signed scales (one for 16 weights), f16 d last. Each half of 128
-// weights takes 64 and 32 of them: weight 32 k + l (k < 4) has its nibble in byte l + 32 (k mod 2), low for k < 2, and its upper
-// bits at bit 2 k of byte l. w = d scale (q - 32)
+// weights takes 64 and 32 of them: weight 32 k + l (k < 4) has its nibble in byte l + 32 (k mod 2), low for k < 2, and its
+// upper bits at bit 2 k of byte l. w = d scale (q - 32)
 void expand_q6_k(const std::byte* from, float* to, std::int64_t blocks) noexcept {
   for (; blocks > 0; --blocks, from += 210, to += 256) {
     const float d = half_to_float(load<std::uint16_t>(from + 208));

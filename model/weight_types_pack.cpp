@@ -16,7 +16,9 @@ int level(double value, int top) noexcept {
   return value < top ? static_cast<int>(value) : top;
 }
 
-float inverse(float d) noexcept { return d != 0.0f ? 1.0f / d : 0.0f; }
+float inverse(float d) noexcept {
+  return d != 0.0f ? 1.0f / d : 0.0f;
+}
 
 // The weight of the greatest magnitude, with its sign; the first one where several share it.
 float signed_extreme(const float* w) noexcept {

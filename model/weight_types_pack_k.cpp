@@ -17,7 +17,9 @@ int nearest(float value, int low, int high) noexcept {
   return value < static_cast<float>(high) ? static_cast<int>(std::lrint(value)) : high;
 }
 
-float inverse(float d) noexcept { return d != 0.0f ? 1.0f / d : 0.0f; }
+float inverse(float d) noexcept {
+  return d != 0.0f ? 1.0f / d : 0.0f;
+}
 
 struct group_fit {
   float scale;   // >= 0
@@ -126,8 +128,7 @@ void pack_q5_k(const float* from, std::byte* to, std::int64_t blocks) noexcept {
         fifth |= (levels[32 * group + j] >> 4) << group;
       to[16 + j] = static_cast<std::byte>(fifth);
       for (int pair = 0; pair < 4; ++pair)
-        to[48 + 32 * pair + j] =
-          static_cast<std::byte>((levels[64 * pair + j] & 15) | (levels[64 * pair + 32 + j] & 15) << 4);
+        to[48 + 32 * pair + j] = static_cast<std::byte>((levels[64 * pair + j] & 15) | (levels[64 * pair + 32 + j] & 15) << 4);
     }
   }
 }

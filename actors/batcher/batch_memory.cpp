@@ -106,8 +106,8 @@ bool batch_schedule::may_ask(const batch_sequence& s, std::uint32_t shard) const
   return std::none_of(running_.begin(), running_.end(), [&](const auto* r) { return r->shard == shard && r->grow_refused; });
 }
 
-// Pages that the sequences that run there may soon ask for. Those that only ask for a reservation don't count: were each to keep
-// room for the others, all could be refused by an empty shard.
+// Pages that the sequences that run there may soon ask for. Those that only ask for a reservation don't count: were each to
+// keep room for the others, an empty shard could refuse all.
 std::uint32_t batch_schedule::headroom(std::uint32_t shard) const {
   std::uint32_t pages = 0;
   for (const auto* s : running_) {

@@ -126,30 +126,30 @@ batcher_actor::behavior_type batcher(self_pointer self, context_ptr context, bat
   state.shards.assign(config.shard_pages.size(), 0);
   state.schedule.emplace(std::move(config));
   return {
-    [self](const submit_request& ask) { submit(self, ask); },
-    [self](const cancel_request& ask) { carrier(self).carry_out(self->state.schedule->cancel(ask.id)); },
-    [self](const session_lost& news) {
-      const auto at = self->state.listeners.find(news.number);
-      if (at != self->state.listeners.end())
-        carrier(self).carry_out(self->state.schedule->cancel(at->second.id));
-    },
-    [self](const shard_taken& answer) {
-      if (self->state.shards.at(answer.shard) == answer.incarnation)
-        carrier(self).carry_out(self->state.schedule->shard_ready(answer.shard, answer.report));
-    },
-    [self](const page_answer& answer) {
-      carrier(self).carry_out(std::visit([self](const auto& a) { return self->state.schedule->answered(a); }, answer.what));
-    },
-    [self](const step_ended& news) {
-      auto& schedule = *self->state.schedule;
-      carrier(self).carry_out(news.done ? schedule.step_done(*news.done) : schedule.step_failed(news.number, news.fault));
-    },
-    [self](const peers_changed& news) {
-      self->state.peers = news.peers;
-      carrier all(self);
-      follow_shards(self, all);
-      follow_compute(self->state, all);
-    },
+      [self](const submit_request& ask) { submit(self, ask); },
+      [self](const cancel_request& ask) { carrier(self).carry_out(self->state.schedule->cancel(ask.id)); },
+      [self](const session_lost& news) {
+        const auto at = self->state.listeners.find(news.number);
+        if (at != self->state.listeners.end())
+          carrier(self).carry_out(self->state.schedule->cancel(at->second.id));
+      },
+      [self](const shard_taken& answer) {
+        if (self->state.shards.at(answer.shard) == answer.incarnation)
+          carrier(self).carry_out(self->state.schedule->shard_ready(answer.shard, answer.report));
+      },
+      [self](const page_answer& answer) {
+        carrier(self).carry_out(std::visit([self](const auto& a) { return self->state.schedule->answered(a); }, answer.what));
+      },
+      [self](const step_ended& news) {
+        auto& schedule = *self->state.schedule;
+        carrier(self).carry_out(news.done ? schedule.step_done(*news.done) : schedule.step_failed(news.number, news.fault));
+      },
+      [self](const peers_changed& news) {
+        self->state.peers = news.peers;
+        carrier all(self);
+        follow_shards(self, all);
+        follow_compute(self->state, all);
+      },
   };
 }
 

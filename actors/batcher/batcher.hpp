@@ -26,8 +26,8 @@ struct batcher_state {
   context_ptr context;
   std::optional<batch_schedule> schedule;
   company_ptr peers;
-  std::vector<std::uint32_t> shards; // incarnations that are ready or being taken; 0: none
-  std::uint32_t compute = 0;         // incarnation that may get steps; 0: none
+  std::vector<std::uint32_t> shards;                     // incarnations that are ready or being taken; 0: none
+  std::uint32_t compute = 0;                             // incarnation that may get steps; 0: none
   std::unordered_map<std::uint64_t, listener> listeners; // by request number
   batch_changed told;
 };

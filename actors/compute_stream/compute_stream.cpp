@@ -29,7 +29,7 @@ compute_stream_actor::behavior_type compute_stream(compute_stream_actor::statefu
   self->state.context = std::move(context);
   self->state.slot = std::move(slot);
   return {
-    [self](const run_step& ask) { return run_and_count(self->state, *ask.plan); },
+      [self](const run_step& ask) { return run_and_count(self->state, *ask.plan); },
   };
 }
 

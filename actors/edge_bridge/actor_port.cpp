@@ -10,10 +10,10 @@ namespace troupe {
 result<void> actor_port::open_for_work() const {
   std::string why;
   switch (parts_.front->health(why)) {
-    case health_state::ready: return {};
-    case health_state::starting: return fail(errc::unavailable, "the service is starting; try again");
-    case health_state::draining: return fail(errc::shutting_down, "the service is shutting down");
-    case health_state::failing: return fail(errc::unavailable, "the service is failing: " + why);
+  case health_state::ready: return {};
+  case health_state::starting: return fail(errc::unavailable, "the service is starting; try again");
+  case health_state::draining: return fail(errc::shutting_down, "the service is shutting down");
+  case health_state::failing: return fail(errc::unavailable, "the service is failing: " + why);
   }
   return fail(errc::internal, "unknown health");
 }
@@ -39,8 +39,8 @@ result<std::uint64_t> actor_port::submit(generation_request request, std::shared
   }
 
   const auto number = last_number_.fetch_add(1, std::memory_order_relaxed) + 1;
-  auto ticket = std::make_shared<request_ticket>(ticket_parts{number, std::move(sink), parts_.slots, parts_.context->metrics,
-                                                              parts_.front, parts_.context->clock});
+  auto ticket = std::make_shared<request_ticket>(
+      ticket_parts{number, std::move(sink), parts_.slots, parts_.context->metrics, parts_.front, parts_.context->clock});
   parts_.front->add(ticket);
   caf::anon_send(peers->bridge.handle,
                  open_session{std::move(ticket), std::make_shared<const generation_request>(std::move(request))});

@@ -23,14 +23,14 @@ edge_bridge_actor::behavior_type edge_bridge(edge_bridge_actor::stateful_pointer
   settle_in(self, context);
   self->state.context = std::move(context);
   return {
-    [self](const open_session& ask) { open(self, ask); },
-    [self](const cancel_generation& ask) {
-      if (const auto at = self->state.sessions.find(ask.number); at != self->state.sessions.end())
-        self->send(at->second, ask);
-    },
-    [self](const adopt_session& news) { self->state.sessions[news.number] = news.session; },
-    [self](const session_closed& news) { self->state.sessions.erase(news.number); },
-    [self](const peers_changed& news) { self->state.peers = news.peers; },
+      [self](const open_session& ask) { open(self, ask); },
+      [self](const cancel_generation& ask) {
+        if (const auto at = self->state.sessions.find(ask.number); at != self->state.sessions.end())
+          self->send(at->second, ask);
+      },
+      [self](const adopt_session& news) { self->state.sessions[news.number] = news.session; },
+      [self](const session_closed& news) { self->state.sessions.erase(news.number); },
+      [self](const peers_changed& news) { self->state.peers = news.peers; },
   };
 }
 

@@ -34,37 +34,37 @@ kv_shard_actor::behavior_type kv_shard(self_pointer self, context_ptr context, k
   self->state.context = std::move(context);
   self->state.memory.emplace(config);
   return {
-    [self](const take_shard& ask) -> shard_taken {
-      self->state.memory->release_all();
-      conclude(self);
-      return {ask.shard, ask.incarnation, self->state.memory->report()};
-    },
-    [self](const reserve_pages& ask) -> page_answer {
-      auto answer = widen(self->state.memory->reserve(ask));
-      conclude(self);
-      return answer;
-    },
-    [self](const grow_pages& ask) -> page_answer {
-      auto answer = widen(self->state.memory->grow(ask));
-      conclude(self);
-      return answer;
-    },
-    [self](const publish_pages& tell) {
-      self->state.memory->publish(tell);
-      conclude(self);
-    },
-    [self](const release_pages& tell) -> page_answer {
-      page_answer answer{self->state.memory->release(tell)};
-      conclude(self);
-      return answer;
-    },
-    [self](const peers_changed& news) {
-      const bool other = news.peers->metrics.incarnation != self->state.metrics.incarnation;
-      self->state.metrics = news.peers->metrics;
-      if (other)
-        self->state.told = {};
-      conclude(self);
-    },
+      [self](const take_shard& ask) -> shard_taken {
+        self->state.memory->release_all();
+        conclude(self);
+        return {ask.shard, ask.incarnation, self->state.memory->report()};
+      },
+      [self](const reserve_pages& ask) -> page_answer {
+        auto answer = widen(self->state.memory->reserve(ask));
+        conclude(self);
+        return answer;
+      },
+      [self](const grow_pages& ask) -> page_answer {
+        auto answer = widen(self->state.memory->grow(ask));
+        conclude(self);
+        return answer;
+      },
+      [self](const publish_pages& tell) {
+        self->state.memory->publish(tell);
+        conclude(self);
+      },
+      [self](const release_pages& tell) -> page_answer {
+        page_answer answer{self->state.memory->release(tell)};
+        conclude(self);
+        return answer;
+      },
+      [self](const peers_changed& news) {
+        const bool other = news.peers->metrics.incarnation != self->state.metrics.incarnation;
+        self->state.metrics = news.peers->metrics;
+        if (other)
+          self->state.told = {};
+        conclude(self);
+      },
   };
 }
 

@@ -69,10 +69,10 @@ void seconds_histogram::render(std::string& out, std::string_view name) const {
 
 std::string_view metrics_registry::outcome_of(finish_reason reason) noexcept {
   switch (reason) {
-    case finish_reason::stop: return "stop";
-    case finish_reason::length: return "length";
-    case finish_reason::tool_calls: return "tool_calls";
-    case finish_reason::cancelled: return "cancelled";
+  case finish_reason::stop: return "stop";
+  case finish_reason::length: return "length";
+  case finish_reason::tool_calls: return "tool_calls";
+  case finish_reason::cancelled: return "cancelled";
   }
   return "internal";
 }

@@ -19,7 +19,7 @@ namespace troupe {
 // Cumulative histogram of seconds with the fixed bounds below.
 class seconds_histogram {
 public:
-  static constexpr std::array<double, 16> bounds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+  static constexpr std::array<double, 16> bounds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,  0.25,
                                                  0.5,   1.0,    2.5,   5.0,  10.0,  30.0, 60.0, 120.0};
   void observe(std::chrono::steady_clock::duration time) noexcept;
   void render(std::string& out, std::string_view name) const;
@@ -68,8 +68,8 @@ public:
 
 private:
   static constexpr std::array<std::string_view, 12> outcomes{
-    "stop",        "length",    "tool_calls",    "cancelled",   "invalid_argument", "context_full",
-    "no_memory",   "timeout",   "shutting_down", "unavailable", "device_failed",    "internal"};
+      "stop",      "length",  "tool_calls",    "cancelled",   "invalid_argument", "context_full",
+      "no_memory", "timeout", "shutting_down", "unavailable", "device_failed",    "internal"};
   static std::size_t index_of(std::string_view outcome) noexcept;
 
   std::array<counter, outcomes.size()> ended_{};

@@ -28,9 +28,7 @@ answer_tokens find_answer_tokens(const tokenizer& tokens) {
 }
 
 answer_stream::answer_stream(const tokenizer& tokens, answer_rules rules)
-    : tokens_(tokens),
-      rules_(std::move(rules)),
-      stops_(rules_.stops),
+    : tokens_(tokens), rules_(std::move(rules)), stops_(rules_.stops),
       part_(rules_.split_thinking && rules_.thinking_open ? part::reasoning : part::answer),
       drop_newlines_(part_ == part::reasoning) {}
 
@@ -50,7 +48,7 @@ bool answer_stream::push(const sampled_token& sampled, std::vector<generation_ev
   if (part_ == part::answer && rules_.split_thinking && is(rules_.marks.think_open)) {
     if (!push_answer(utf8_.finish(), out))
       return false;
-    show(stops_.finish() , out);
+    show(stops_.finish(), out);
     ++reasoning_tokens_;
     part_ = part::reasoning;
     drop_newlines_ = true;
@@ -75,14 +73,11 @@ bool answer_stream::push(const sampled_token& sampled, std::vector<generation_ev
   const auto bytes = tokens_.bytes_of(token);
   std::string text = utf8_.push(bytes);
   switch (part_) {
-    case part::reasoning:
-      push_reasoning(std::move(text), out);
-      return true;
-    case part::tool_call:
-      tool_call_ += text;
-      return tool_call_.size() <= limits::tool_call_bytes_max || give_up_tool_call({}, out);
-    case part::answer:
-      break;
+  case part::reasoning: push_reasoning(std::move(text), out); return true;
+  case part::tool_call:
+    tool_call_ += text;
+    return tool_call_.size() <= limits::tool_call_bytes_max || give_up_tool_call({}, out);
+  case part::answer: break;
   }
   const bool whole = !text.empty() || bytes.empty();
   if (drop_newlines_) {

@@ -73,8 +73,8 @@ private:
   stop_matcher stops_;
   utf8_stream utf8_;
   part part_;
-  bool drop_newlines_ = false;  // the next newlines separate parts and are no text
-  std::string held_newlines_;   // at the end of what was seen; dropped where the part ends here
+  bool drop_newlines_ = false; // the next newlines separate parts and are no text
+  std::string held_newlines_;  // at the end of what was seen; dropped where the part ends here
   std::string tool_call_;
   std::size_t answer_bytes_ = 0; // of answer text taken in
   std::size_t shown_bytes_ = 0;  // of it, shown or dropped for good

@@ -65,34 +65,34 @@ session_actor::behavior_type session(self_pointer self, session_parts parts, com
   self->send(state.peers->supervisor, session_opened{state.logic->number(), state.peers->version});
   ask_worker(self);
   return {
-    [self](const prompt_prepared& news) {
-      submit(self, self->state.logic->prepared(*news.prompt));
-      conclude(self);
-    },
-    [self](const tokens_generated& news) {
-      self->state.logic->generated(news);
-      conclude(self);
-    },
-    [self](const request_finished& news) {
-      self->state.logic->finished(news);
-      conclude(self);
-    },
-    [self](const request_failed& news) {
-      self->state.logic->failed(news);
-      conclude(self);
-    },
-    [self](const cancel_generation&) {
-      self->state.logic->cancel();
-      conclude(self);
-    },
-    [self](const end_session& news) {
-      self->state.logic->fail(news.fault);
-      conclude(self);
-    },
-    [self](const peers_changed& news) {
-      follow_peers(self, news.peers);
-      conclude(self);
-    },
+      [self](const prompt_prepared& news) {
+        submit(self, self->state.logic->prepared(*news.prompt));
+        conclude(self);
+      },
+      [self](const tokens_generated& news) {
+        self->state.logic->generated(news);
+        conclude(self);
+      },
+      [self](const request_finished& news) {
+        self->state.logic->finished(news);
+        conclude(self);
+      },
+      [self](const request_failed& news) {
+        self->state.logic->failed(news);
+        conclude(self);
+      },
+      [self](const cancel_generation&) {
+        self->state.logic->cancel();
+        conclude(self);
+      },
+      [self](const end_session& news) {
+        self->state.logic->fail(news.fault);
+        conclude(self);
+      },
+      [self](const peers_changed& news) {
+        follow_peers(self, news.peers);
+        conclude(self);
+      },
   };
 }
 

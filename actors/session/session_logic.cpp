@@ -43,7 +43,7 @@ batch_request_ptr session_logic::prepared(const prepared_prompt& prompt) {
   const int room = context.context_tokens - prompt_length_;
   if (room < 0 || (room == 0 && request.max_tokens != 0)) {
     fail({errc::context_full, "the prompt has " + std::to_string(prompt_length_) + " tokens; the model's context of " +
-                                std::to_string(context.context_tokens) + " leaves no room for an answer"});
+                                  std::to_string(context.context_tokens) + " leaves no room for an answer"});
     return nullptr;
   }
   max_new_tokens_ = std::min(room, request.max_tokens.value_or(room));
@@ -133,10 +133,9 @@ void session_logic::finished(const request_finished& news) {
   answer_->finish(events);
   flush(events);
   switch (news.reason) {
-    case sequence_end::end_token:
-      return end_with(answer_->called_tools() ? finish_reason::tool_calls : finish_reason::stop);
-    case sequence_end::length: return end_with(finish_reason::length);
-    case sequence_end::cancelled: return end_with(finish_reason::cancelled);
+  case sequence_end::end_token: return end_with(answer_->called_tools() ? finish_reason::tool_calls : finish_reason::stop);
+  case sequence_end::length: return end_with(finish_reason::length);
+  case sequence_end::cancelled: return end_with(finish_reason::cancelled);
   }
 }
 

@@ -66,7 +66,7 @@ private:
   std::vector<token_id> tokens_; // prompt, then answer; an end token is not kept
   int prompt_length_ = 0;
   int max_new_tokens_ = 0;
-  int counted_tokens_ = 0;       // of the answer, an end token included
+  int counted_tokens_ = 0; // of the answer, an end token included
   bool started_ = false;
   int cached_tokens_ = 0;
   std::optional<steady_time> last_token_at_;

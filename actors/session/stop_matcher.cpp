@@ -51,6 +51,8 @@ stop_matcher::output stop_matcher::push(std::string_view text) {
   return out;
 }
 
-std::string stop_matcher::finish() { return std::exchange(held_, {}); }
+std::string stop_matcher::finish() {
+  return std::exchange(held_, {});
+}
 
 } // namespace troupe

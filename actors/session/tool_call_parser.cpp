@@ -8,7 +8,9 @@ namespace troupe {
 
 namespace {
 
-bool digit(char c) { return c >= '0' && c <= '9'; }
+bool digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 void append_utf8(std::string& out, std::uint32_t point) {
   const auto put = [&out](std::uint32_t byte) { out.push_back(static_cast<char>(byte)); };
@@ -116,16 +118,16 @@ private:
     if (at_ >= text_.size())
       return false;
     switch (text_[at_++]) {
-      case '"': out.push_back('"'); return true;
-      case '\\': out.push_back('\\'); return true;
-      case '/': out.push_back('/'); return true;
-      case 'b': out.push_back('\b'); return true;
-      case 'f': out.push_back('\f'); return true;
-      case 'n': out.push_back('\n'); return true;
-      case 'r': out.push_back('\r'); return true;
-      case 't': out.push_back('\t'); return true;
-      case 'u': return unicode(out);
-      default: return false;
+    case '"': out.push_back('"'); return true;
+    case '\\': out.push_back('\\'); return true;
+    case '/': out.push_back('/'); return true;
+    case 'b': out.push_back('\b'); return true;
+    case 'f': out.push_back('\f'); return true;
+    case 'n': out.push_back('\n'); return true;
+    case 'r': out.push_back('\r'); return true;
+    case 't': out.push_back('\t'); return true;
+    case 'u': return unicode(out);
+    default: return false;
     }
   }
 
@@ -198,13 +200,13 @@ private:
     std::string text;
     std::string_view item;
     switch (text_[at_]) {
-      case '{': return object([&](const std::string&) { return value(item, depth - 1); });
-      case '[': return skip_array(depth - 1);
-      case '"': return string(text);
-      case 't': return literal("true");
-      case 'f': return literal("false");
-      case 'n': return literal("null");
-      default: return number();
+    case '{': return object([&](const std::string&) { return value(item, depth - 1); });
+    case '[': return skip_array(depth - 1);
+    case '"': return string(text);
+    case 't': return literal("true");
+    case 'f': return literal("false");
+    case 'n': return literal("null");
+    default: return number();
     }
   }
 

@@ -18,13 +18,13 @@ using self_pointer = supervisor_own::stateful_pointer<supervisor_state>;
 template <class Company, class Visitor>
 void at_post(Company& all, actor_kind kind, std::uint32_t index, Visitor visit) {
   switch (kind) {
-    case actor_kind::metrics: return visit(all.metrics);
-    case actor_kind::kv_shard: return visit(all.shards.at(index));
-    case actor_kind::compute_stream: return visit(all.compute);
-    case actor_kind::worker: return visit(all.workers.at(index));
-    case actor_kind::batcher: return visit(all.batcher);
-    case actor_kind::edge_bridge: return visit(all.bridge);
-    case actor_kind::session: return;
+  case actor_kind::metrics: return visit(all.metrics);
+  case actor_kind::kv_shard: return visit(all.shards.at(index));
+  case actor_kind::compute_stream: return visit(all.compute);
+  case actor_kind::worker: return visit(all.workers.at(index));
+  case actor_kind::batcher: return visit(all.batcher);
+  case actor_kind::edge_bridge: return visit(all.bridge);
+  case actor_kind::session: return;
   }
 }
 
@@ -53,26 +53,24 @@ void start_member(self_pointer self, actor_kind kind, std::uint32_t index) {
   const auto& parts = self->state.parts;
   const auto& context = parts.context;
   switch (kind) {
-    case actor_kind::metrics:
-      return install(self, kind, index, all.metrics, self->spawn(metrics, context));
-    case actor_kind::kv_shard:
-      return install(self, kind, index, all.shards.at(index), self->spawn(kv_shard, context, parts.shards.at(index)));
-    case actor_kind::compute_stream:
-      return install(self, kind, index, all.compute,
-                     parts.threads ? self->spawn<caf::detached>(compute_stream, context, parts.slot)
-                                   : self->spawn(compute_stream, context, parts.slot));
-    case actor_kind::worker:
-      return install(self, kind, index, all.workers.at(index),
-                     parts.threads ? self->spawn<caf::detached>(worker, context) : self->spawn(worker, context));
-    case actor_kind::batcher:
-      return install(self, kind, index, all.batcher, self->spawn(batcher, context, parts.schedule));
-    case actor_kind::edge_bridge: {
-      install(self, kind, index, all.bridge, self->spawn(edge_bridge, context));
-      for (const auto& [number, watched] : self->state.sessions)
-        self->send(all.bridge.handle, adopt_session{number, watched.session});
-      return;
-    }
-    case actor_kind::session: return;
+  case actor_kind::metrics: return install(self, kind, index, all.metrics, self->spawn(metrics, context));
+  case actor_kind::kv_shard:
+    return install(self, kind, index, all.shards.at(index), self->spawn(kv_shard, context, parts.shards.at(index)));
+  case actor_kind::compute_stream:
+    return install(self, kind, index, all.compute,
+                   parts.threads ? self->spawn<caf::detached>(compute_stream, context, parts.slot)
+                                 : self->spawn(compute_stream, context, parts.slot));
+  case actor_kind::worker:
+    return install(self, kind, index, all.workers.at(index),
+                   parts.threads ? self->spawn<caf::detached>(worker, context) : self->spawn(worker, context));
+  case actor_kind::batcher: return install(self, kind, index, all.batcher, self->spawn(batcher, context, parts.schedule));
+  case actor_kind::edge_bridge: {
+    install(self, kind, index, all.bridge, self->spawn(edge_bridge, context));
+    for (const auto& [number, watched] : self->state.sessions)
+      self->send(all.bridge.handle, adopt_session{number, watched.session});
+    return;
+  }
+  case actor_kind::session: return;
   }
 }
 
@@ -101,7 +99,9 @@ void end_sessions(self_pointer self) {
       self->send(watched.session, end_session{state.ending});
 }
 
-bool no_more_work(const supervisor_state& state) { return state.stopping || !state.policy.failing().empty(); }
+bool no_more_work(const supervisor_state& state) {
+  return state.stopping || !state.policy.failing().empty();
+}
 
 // Members end only after the sessions, so that what a session still tells is heard.
 void continue_stop(self_pointer self) {
@@ -222,21 +222,21 @@ supervisor_own::behavior_type supervisor(self_pointer self, company_parts parts)
   publish(self);
   state.parts.front->set_health(health_state::ready, "");
   return {
-    [self](const session_opened& news) { watch_session(self, news); },
-    [self](const kill_actor& ask) { kill(self, ask); },
-    [self](const stop_company& ask) {
-      self->state.stopping = true;
-      self->state.ending = ask.fault;
-      end_sessions(self);
-      continue_stop(self);
-    },
-    [self](const restart_due& due) {
-      auto& now = self->state;
-      if (no_more_work(now))
-        return;
-      start_member(self, due.kind, due.index);
-      publish(self);
-    },
+      [self](const session_opened& news) { watch_session(self, news); },
+      [self](const kill_actor& ask) { kill(self, ask); },
+      [self](const stop_company& ask) {
+        self->state.stopping = true;
+        self->state.ending = ask.fault;
+        end_sessions(self);
+        continue_stop(self);
+      },
+      [self](const restart_due& due) {
+        auto& now = self->state;
+        if (no_more_work(now))
+          return;
+        start_member(self, due.kind, due.index);
+        publish(self);
+      },
   };
 }
 

@@ -23,8 +23,7 @@ void settle_in(Self* self, const context_ptr& context) {
   self->set_default_handler(caf::drop);
   self->set_exception_handler([self, context](std::exception_ptr& thrown) {
     const auto reason = reason_of(thrown);
-    log_to(context->log, log_level::error,
-           std::string(self->name()) + " failed: " + self->system().render(reason));
+    log_to(context->log, log_level::error, std::string(self->name()) + " failed: " + self->system().render(reason));
     return reason;
   });
   // An error answer has no meaning in our protocol; the default would end the actor.

@@ -27,11 +27,11 @@ struct runtime_context {
   std::vector<token_id> end_tokens;
   answer_tokens marks;
   int context_tokens = 0;
-  std::uint64_t secret = 0;                // of this process; salts of tenants are derived from it
-  std::function<std::uint64_t()> draw;     // any thread; for requests without a seed
+  std::uint64_t secret = 0;            // of this process; salts of tenants are derived from it
+  std::function<std::uint64_t()> draw; // any thread; for requests without a seed
   clock_fn clock;
   log_sink log;
-  bool check_invariants = false;           // after each handler: debug builds and tests
+  bool check_invariants = false; // after each handler: debug builds and tests
   std::shared_ptr<metrics_registry> metrics;
 };
 

@@ -49,8 +49,8 @@ prepared_prompt encode_text(const tokenizer& tokens, std::string_view text) {
 prepared_prompt check_ids(const tokenizer& tokens, const std::vector<token_id>& ids) {
   const auto bad = std::find_if(ids.begin(), ids.end(), [&](token_id id) { return id < 0 || id >= tokens.size(); });
   if (bad != ids.end())
-    return refuse({errc::invalid_argument, "prompt token " + std::to_string(*bad) + " is not in the vocabulary of " +
-                                             std::to_string(tokens.size())});
+    return refuse({errc::invalid_argument,
+                   "prompt token " + std::to_string(*bad) + " is not in the vocabulary of " + std::to_string(tokens.size())});
   prepared_prompt out;
   out.tokens = ids;
   return out;
@@ -77,7 +77,8 @@ result<void> check_request(const generation_request& request) {
     return fail(errc::invalid_argument, "max_tokens is " + std::to_string(*request.max_tokens) + "; it must not be negative");
   if (request.priority < -limits::priority_max || request.priority > limits::priority_max)
     return fail(errc::invalid_argument, "priority is " + std::to_string(request.priority) + "; it must lie within " +
-                                          std::to_string(-limits::priority_max) + " and " + std::to_string(limits::priority_max));
+                                            std::to_string(-limits::priority_max) + " and " +
+                                            std::to_string(limits::priority_max));
   return {};
 }
 

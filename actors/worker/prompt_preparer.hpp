@@ -8,9 +8,9 @@
 namespace troupe {
 
 struct prepared_prompt {
-  std::optional<error> fault;     // then the rest is empty
-  std::vector<token_id> tokens;   // at least 1
-  bool thinking_open = false;     // the answer starts inside a think block
+  std::optional<error> fault;   // then the rest is empty
+  std::vector<token_id> tokens; // at least 1
+  bool thinking_open = false;   // the answer starts inside a think block
 };
 
 // Cheap checks that need no tokenizer: counts, sizes, and that exactly one of messages, prompt and prompt_tokens is there.

@@ -8,11 +8,11 @@ worker_actor::behavior_type worker(worker_actor::stateful_pointer<worker_state> 
   settle_in(self, context);
   self->state.context = std::move(context);
   return {
-    [self](const prepare_prompt& ask) -> prompt_prepared {
-      const auto& shared = *self->state.context;
-      shared.metrics->prompts_prepared.fetch_add(1, std::memory_order_relaxed);
-      return {ask.number, std::make_shared<const prepared_prompt>(render_prompt(shared, *ask.request))};
-    },
+      [self](const prepare_prompt& ask) -> prompt_prepared {
+        const auto& shared = *self->state.context;
+        shared.metrics->prompts_prepared.fetch_add(1, std::memory_order_relaxed);
+        return {ask.number, std::make_shared<const prepared_prompt>(render_prompt(shared, *ask.request))};
+      },
   };
 }
 

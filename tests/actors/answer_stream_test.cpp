@@ -180,9 +180,10 @@ TEST_CASE("tool calls come whole, with their arguments as written, and nothing o
   auto rules = rules_with_marks();
   rules.collect_tool_calls = true;
   const auto call = [](std::string_view json) { return join({{added::tool_open}, bytes(json), {added::tool_close}}); };
-  const auto got = run(join({bytes("Let me look.\n"), call("\n{\"name\": \"get_order\", \"arguments\": {\"id\": \"7\",\"n\":1.50}}\n"),
-                             bytes("\n"), call("{\"arguments\":{},\"name\":\"b\"}"), bytes("\n")}),
-                       rules);
+  const auto got =
+      run(join({bytes("Let me look.\n"), call("\n{\"name\": \"get_order\", \"arguments\": {\"id\": \"7\",\"n\":1.50}}\n"),
+                bytes("\n"), call("{\"arguments\":{},\"name\":\"b\"}"), bytes("\n")}),
+          rules);
   REQUIRE(got.calls.size() == 2);
   CHECK(got.calls[0].name == "get_order");
   CHECK(got.calls[0].arguments == "{\"id\": \"7\",\"n\":1.50}");

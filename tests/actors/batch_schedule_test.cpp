@@ -370,6 +370,27 @@ TEST_CASE("a request is cancelled while its reservation is under way, before the
   }
 }
 
+TEST_CASE("pages that are granted after their release was sent are released again") {
+  batch_schedule schedule(config());
+  schedule.shard_ready(0, {1, 64, 64, 0});
+  batch_request r;
+  r.id = {1, 0};
+  r.tokens = std::make_shared<const std::vector<token_id>>(prompt_of(1, 10));
+  r.prompt_length = 10;
+  r.max_new_tokens = 5;
+  r.context_tokens = 100;
+  r.sampling = std::make_shared<const sampling_params>();
+  const auto asked = schedule.submit(r, {});
+  const auto lease = std::get<reserve_pages>(asked.at(0)).lease;
+  schedule.cancel(r.id);
+  CHECK(schedule.releases_outstanding() == 1);
+  schedule.answered(pages_released{0, lease, {2, 64, 64, 0}}); // the release overtook the reservation
+  const auto told = schedule.answered(pages_reserved{0, lease, r.id, {0, 1}, 0, {3, 64, 62, 0}});
+  REQUIRE(told.size() == 1);
+  CHECK(std::get<release_pages>(told[0]).lease == lease);
+  schedule.check_invariants();
+}
+
 TEST_CASE("a request that is cancelled while a step reads its prompt keeps its pages until the step's end, not longer") {
   batch_world world(config());
   world.submit(world.request(prompt_of(1, 100), 5));
@@ -700,6 +721,19 @@ TEST_CASE("a step that fails is tried again, each sequence alone") {
   world.run_until_idle();
   for (std::uint64_t n = 1; n <= 3; ++n)
     CHECK(world.session(n).finished->usage.completion_tokens == 10);
+}
+
+TEST_CASE("only failures in a row count") {
+  batch_world world(config());
+  world.submit(world.request(prompt_of(1, 8), 10));
+  world.pump();
+  for (int i = 0; i < 4; ++i) {
+    world.fail_step();
+    world.turn();
+  }
+  world.run_until_idle();
+  CHECK(world.session(1).finished->usage.completion_tokens == 10);
+  CHECK(world.schedule().stats().failed_steps == 4);
 }
 
 TEST_CASE("one sequence that breaks every step it is in ends alone") {

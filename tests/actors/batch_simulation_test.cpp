@@ -1,5 +1,5 @@
-// Random loads on batch_schedule: requests, cancels, delays, refusals, faults, and deaths of shards, of the compute stream and of
-// the batcher, in any order. The world checks each promise as it goes; here we check that all ends well.
+// Random loads on batch_schedule: requests, cancels, delays, refusals, faults, and deaths of shards, of the compute stream and
+// of the batcher, in any order. The world checks each promise as it goes; here we check that all ends well.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -16,14 +16,15 @@ constexpr int events_a_seed = 3000;
 constexpr std::uint64_t seeds = 150;
 
 struct totals {
-  std::uint64_t requests = 0, finished = 0, failed = 0, cancelled = 0, preemptions = 0, requeued = 0, late = 0, failed_steps = 0,
-                cached = 0, restarts = 0, growth = 0, refusals = 0, queue_full = 0;
+  std::uint64_t requests = 0, finished = 0, failed = 0, cancelled = 0, preemptions = 0, requeued = 0, late = 0,
+                failed_steps = 0, cached = 0, restarts = 0, growth = 0, refusals = 0, queue_full = 0;
 };
 
 class simulation {
 public:
   explicit simulation(std::uint64_t seed)
-      : random_(seed), config_(make_config()), world_(config_, below(8) != 0), submissions_(5 + below(40)), device_trouble_(below(2) == 0) {}
+      : random_(seed), config_(make_config()), world_(config_, below(8) != 0),
+        submissions_(5 + below(40)), device_trouble_(below(2) == 0) {}
 
   void run(totals& sum) {
     for (int i = 0; i < events_a_seed; ++i) {
@@ -228,8 +229,8 @@ TEST_CASE("whatever dies, is cancelled, refused or late: one end a request, its 
                        << " failed steps, " << sum.restarts << " batcher deaths, " << sum.cached << " cached tokens");
   if (given || count)
     return;
-  for (const auto n : {sum.finished, sum.failed, sum.cancelled, sum.preemptions, sum.requeued, sum.growth, sum.refusals, sum.late,
-                       sum.failed_steps, sum.restarts, sum.cached, sum.queue_full})
+  for (const auto n : {sum.finished, sum.failed, sum.cancelled, sum.preemptions, sum.requeued, sum.growth, sum.refusals,
+                       sum.late, sum.failed_steps, sum.restarts, sum.cached, sum.queue_full})
     CHECK(n > 20); // the run was worth it only if it reached all of these
 }
 

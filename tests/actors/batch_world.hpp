@@ -70,7 +70,9 @@ public:
 
   void check();                                 // invariants everywhere
   void check_all_returned();                    // nothing runs: every page is free or cached
-  void pass(double seconds) { now_ += std::chrono::duration_cast<steady_time::duration>(std::chrono::duration<double>(seconds)); }
+  void pass(double seconds) {
+    now_ += std::chrono::duration_cast<steady_time::duration>(std::chrono::duration<double>(seconds));
+  }
 
   batch_schedule& schedule() { return *schedule_; }
   kv_shard_memory& memory(std::uint32_t shard) { return *shards_[shard].memory; }

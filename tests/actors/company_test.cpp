@@ -53,12 +53,12 @@ TEST_CASE("one request passes through the company in a fixed order") {
   const auto sink = house.ask("The quick brown fox", 3);
   house.run();
 
-  CHECK(in_order(house.trace(), {"edge_bridge open_session", "worker prepare_prompt", "session prompt_prepared",
-                                 "batcher submit_request", "kv_shard reserve_pages", "batcher page_answer",
-                                 "compute_stream run_step", "batcher step_ended", "session tokens_generated",
-                                 "compute_stream run_step", "batcher step_ended", "session tokens_generated",
-                                 "compute_stream run_step", "batcher step_ended", "session tokens_generated",
-                                 "session request_finished", "edge_bridge session_closed"}));
+  CHECK(in_order(house.trace(),
+                 {"edge_bridge open_session", "worker prepare_prompt", "session prompt_prepared", "batcher submit_request",
+                  "kv_shard reserve_pages", "batcher page_answer", "compute_stream run_step", "batcher step_ended",
+                  "session tokens_generated", "compute_stream run_step", "batcher step_ended", "session tokens_generated",
+                  "compute_stream run_step", "batcher step_ended", "session tokens_generated", "session request_finished",
+                  "edge_bridge session_closed"}));
   CHECK(std::count(house.trace().begin(), house.trace().end(), "compute_stream run_step") == 3);
 
   const auto events = sink->events();

@@ -96,13 +96,27 @@ void kill_everywhere(actor_kind kind, std::uint64_t index) {
 
 } // namespace
 
-TEST_CASE("the batcher may die after any message") { kill_everywhere(actor_kind::batcher, 0); }
-TEST_CASE("the first shard may die after any message") { kill_everywhere(actor_kind::kv_shard, 0); }
-TEST_CASE("the second shard may die after any message") { kill_everywhere(actor_kind::kv_shard, 1); }
-TEST_CASE("the compute stream may die after any message") { kill_everywhere(actor_kind::compute_stream, 0); }
-TEST_CASE("a worker may die after any message") { kill_everywhere(actor_kind::worker, 1); }
-TEST_CASE("metrics may die after any message") { kill_everywhere(actor_kind::metrics, 0); }
-TEST_CASE("the edge bridge may die after any message") { kill_everywhere(actor_kind::edge_bridge, 0); }
+TEST_CASE("the batcher may die after any message") {
+  kill_everywhere(actor_kind::batcher, 0);
+}
+TEST_CASE("the first shard may die after any message") {
+  kill_everywhere(actor_kind::kv_shard, 0);
+}
+TEST_CASE("the second shard may die after any message") {
+  kill_everywhere(actor_kind::kv_shard, 1);
+}
+TEST_CASE("the compute stream may die after any message") {
+  kill_everywhere(actor_kind::compute_stream, 0);
+}
+TEST_CASE("a worker may die after any message") {
+  kill_everywhere(actor_kind::worker, 1);
+}
+TEST_CASE("metrics may die after any message") {
+  kill_everywhere(actor_kind::metrics, 0);
+}
+TEST_CASE("the edge bridge may die after any message") {
+  kill_everywhere(actor_kind::edge_bridge, 0);
+}
 
 TEST_CASE("a session that dies fails its own request alone") {
   for (int at = 1; at <= undisturbed().steps; ++at) {

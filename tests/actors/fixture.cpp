@@ -18,12 +18,14 @@ const char* name_of_message(const caf::type_erased_tuple& message) {
                     grow_pages, publish_pages, release_pages, page_answer, run_step, step_ended, tokens_generated,
                     request_finished, request_failed, pages_changed, batch_changed, actor_died, peers_changed, kill_actor,
                     stop_company, restart_due, caf::exit_msg, caf::down_msg>(
-    message,
-    {"open_session", "cancel_generation", "adopt_session", "session_opened", "session_closed", "session_lost", "end_session",
-     "prepare_prompt", "prompt_prepared", "submit_request", "cancel_request", "take_shard", "shard_taken", "reserve_pages",
-     "grow_pages", "publish_pages", "release_pages", "page_answer", "run_step", "step_ended", "tokens_generated",
-     "request_finished", "request_failed", "pages_changed", "batch_changed", "actor_died", "peers_changed", "kill_actor",
-     "stop_company", "restart_due", "exit", "down"});
+      message, {"open_session",     "cancel_generation", "adopt_session",  "session_opened",
+                "session_closed",   "session_lost",      "end_session",    "prepare_prompt",
+                "prompt_prepared",  "submit_request",    "cancel_request", "take_shard",
+                "shard_taken",      "reserve_pages",     "grow_pages",     "publish_pages",
+                "release_pages",    "page_answer",       "run_step",       "step_ended",
+                "tokens_generated", "request_finished",  "request_failed", "pages_changed",
+                "batch_changed",    "actor_died",        "peers_changed",  "kill_actor",
+                "stop_company",     "restart_due",       "exit",           "down"});
 }
 
 } // namespace
@@ -35,8 +37,7 @@ company_fixture::config::config() {
 }
 
 company_fixture::company_fixture(company_options options)
-    : device(options.device),
-      scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())) {
+    : device(options.device), scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())) {
   // CAF's virtual clock begins at 0; ours must not, because 0 means "never" in places.
   scheduler_.advance_time(std::chrono::seconds(1));
   start(options);
@@ -138,7 +139,9 @@ void company_fixture::advance(std::chrono::milliseconds time) {
   run();
 }
 
-void company_fixture::kill(actor_kind kind, std::uint64_t index) { caf::anon_send(supervisor_, kill_actor{kind, index}); }
+void company_fixture::kill(actor_kind kind, std::uint64_t index) {
+  caf::anon_send(supervisor_, kill_actor{kind, index});
+}
 
 result<std::uint64_t> company_fixture::submit(generation_request request, std::shared_ptr<collecting_sink> sink) {
   auto number = port->submit(std::move(request), std::move(sink));

@@ -43,9 +43,14 @@ std::unique_ptr<runtime> start_tiny() {
 }
 
 std::shared_ptr<collecting_sink> ask(runtime& company, std::size_t i) {
-  static const std::vector<std::string> questions{"Hello!", "My order number is 48213. What is it?", "\u4f60\u597d",
-                                                  "What can you do?", "I want to return a phone.", "Where is my parcel?",
-                                                  "My name is Alice.", "Thank you, goodbye."};
+  static const std::vector<std::string> questions{"Hello!",
+                                                  "My order number is 48213. What is it?",
+                                                  "\u4f60\u597d",
+                                                  "What can you do?",
+                                                  "I want to return a phone.",
+                                                  "Where is my parcel?",
+                                                  "My name is Alice.",
+                                                  "Thank you, goodbye."};
   generation_request request;
   request.messages.push_back({"user", questions.at(i), "", {}, ""});
   request.max_tokens = 40;
@@ -94,8 +99,8 @@ TEST_CASE("on the bundled model the same seed gives the same tokens alone, in a 
     }
   };
   together(std::nullopt);
-  for (const auto victim : {actor_kind::batcher, actor_kind::kv_shard, actor_kind::compute_stream, actor_kind::worker,
-                            actor_kind::metrics}) {
+  for (const auto victim :
+       {actor_kind::batcher, actor_kind::kv_shard, actor_kind::compute_stream, actor_kind::worker, actor_kind::metrics}) {
     CAPTURE(name_of(victim));
     together(victim);
   }

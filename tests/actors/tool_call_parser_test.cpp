@@ -6,7 +6,8 @@
 using namespace troupe;
 
 TEST_CASE("a tool call's name is decoded and its arguments are left as they are") {
-  const auto call = parse_tool_call(" {\"name\" : \"get\\u0041\\ud83d\\ude00\\n\", \"arguments\" : { \"a\" : [1, -2.5e3, true, null] } } ");
+  const auto call =
+      parse_tool_call(" {\"name\" : \"get\\u0041\\ud83d\\ude00\\n\", \"arguments\" : { \"a\" : [1, -2.5e3, true, null] } } ");
   REQUIRE(call);
   CHECK(call->name == "getA\U0001F600\n");
   CHECK(call->arguments == "{ \"a\" : [1, -2.5e3, true, null] }");
@@ -22,8 +23,8 @@ TEST_CASE("what is not strict JSON of that shape is no tool call") {
   for (const auto* text : {"", "{", "[]", "{}", "{\"name\":1}", "{\"name\":\"\"}", "{\"arguments\":{}}", "{\"name\":\"f\"} x",
                            "{\"name\":\"f\",}", "{\"name\":\"f\",\"arguments\":[1]}", "{\"name\":\"f\",\"arguments\":\"no\"}",
                            "{\"name\":\"f\",\"arguments\":{\"a\":01}}", "{\"name\":\"f\",\"arguments\":{\"a\":.5}}",
-                           "{\"name\":\"f\",\"arguments\":{a:1}}", "{'name':'f'}", "{\"name\":\"f\\x\"}", "{\"name\":\"\\ud800\"}",
-                           "{\"name\":\"a\nb\"}", "{\"name\":\"f\",\"arguments\":{\"a\":tru}}"}) {
+                           "{\"name\":\"f\",\"arguments\":{a:1}}", "{'name':'f'}", "{\"name\":\"f\\x\"}",
+                           "{\"name\":\"\\ud800\"}", "{\"name\":\"a\nb\"}", "{\"name\":\"f\",\"arguments\":{\"a\":tru}}"}) {
     CAPTURE(text);
     CHECK_FALSE(parse_tool_call(text));
   }

@@ -165,7 +165,7 @@ TEST_CASE("two that computed the same tokens at once end with one cached copy") 
   CHECK(memory.stats().free == 9);
 }
 
-TEST_CASE("cached pages give way to reservations, the least recently used first, and shared ones of the same reservation do not") {
+TEST_CASE("cached pages give way to reservations, the least recently used first, but not those it shares") {
   kv_shard_memory memory({.pages = 6});
   const auto old_tokens = tokens_from(0, 2 * P);
   const auto new_tokens = tokens_from(1000, 2 * P);

@@ -186,6 +186,19 @@ TEST_CASE("a hash that forgets what came before does not lead behind another beg
   CHECK(cache.find(at, tokens, 2).empty());
 }
 
+TEST_CASE("the same block behind two beginnings is two places, even under one hash") {
+  page_pool pool(0, 8);
+  prefix_cache cache(pool, &forgetful);
+  auto tokens = tokens_from(0, 2 * block_tokens);
+  fill(pool, cache, 5, tokens);
+  auto others = tokens;
+  others[0] = 77; // another hash for the first block; the second is the same and hashes to the same
+  fill(pool, cache, 5, std::vector(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(block_tokens)));
+  auto at = cache.root(5);
+  CHECK(cache.find(at, others, 2).size() == 1);
+  cache.check_invariants();
+}
+
 TEST_CASE("the chained hash tells blocks, their order and salts apart") {
   const auto a = tokens_from(0, block_tokens);
   const auto b = tokens_from(1, block_tokens);

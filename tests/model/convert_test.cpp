@@ -92,9 +92,9 @@ TEST_CASE("a folder of each architecture keeps its weights, numbers, tokenizer a
     CHECK(all_of(before.weights.output_norm) == all_of(after.weights.output_norm));
     for (std::size_t i = 0; i < 2; ++i) {
       const auto &x = before.weights.layers[i], &y = after.weights.layers[i];
-      for (const auto member : {&layer_weights::attention_norm, &layer_weights::v, &layer_weights::v_bias, &layer_weights::q_norm,
-                                &layer_weights::k_norm, &layer_weights::o, &layer_weights::ffn_norm, &layer_weights::gate,
-                                &layer_weights::up, &layer_weights::down})
+      for (const auto member : {&layer_weights::attention_norm, &layer_weights::v, &layer_weights::v_bias,
+                                &layer_weights::q_norm, &layer_weights::k_norm, &layer_weights::o, &layer_weights::ffn_norm,
+                                &layer_weights::gate, &layer_weights::up, &layer_weights::down})
         CHECK(all_of(x.*member) == all_of(y.*member));
       const bool same_q = all_of(x.q) == all_of(y.q);
       CHECK(same_q == (arch != architecture::llama));
@@ -151,8 +151,10 @@ TEST_CASE("matrices take the type asked for, vectors stay F32") {
 TEST_CASE("embedding and rows that do not divide take a finer type that fits") {
   const temp_folder folder;
   write_file(folder / "wide.gguf", test::small_gguf(architecture::qwen3, weight_type::q6_k).bytes());
-  CHECK(converted(folder / "wide.gguf", folder / "a.gguf", weight_type::q4_0).weights.token_embedding.type == weight_type::q6_k);
-  CHECK(converted(folder / "wide.gguf", folder / "b.gguf", weight_type::q8_0).weights.token_embedding.type == weight_type::q8_0);
+  CHECK(converted(folder / "wide.gguf", folder / "a.gguf", weight_type::q4_0).weights.token_embedding.type ==
+        weight_type::q6_k);
+  CHECK(converted(folder / "wide.gguf", folder / "b.gguf", weight_type::q8_0).weights.token_embedding.type ==
+        weight_type::q8_0);
   write_file(folder / "narrow.gguf", test::small_gguf().bytes()); // rows of 64 and 128
   const auto narrow = converted(folder / "narrow.gguf", folder / "c.gguf", weight_type::q4_k);
   CHECK(narrow.weights.token_embedding.type == weight_type::q8_0);

@@ -20,17 +20,17 @@ std::string packed(T value) {
 
 std::uint32_t ggml_number(weight_type type) {
   switch (type) {
-    case weight_type::f32: return 0;
-    case weight_type::f16: return 1;
-    case weight_type::q4_0: return 2;
-    case weight_type::q4_1: return 3;
-    case weight_type::q5_0: return 6;
-    case weight_type::q5_1: return 7;
-    case weight_type::q8_0: return 8;
-    case weight_type::q4_k: return 12;
-    case weight_type::q5_k: return 13;
-    case weight_type::q6_k: return 14;
-    case weight_type::bf16: return 30;
+  case weight_type::f32: return 0;
+  case weight_type::f16: return 1;
+  case weight_type::q4_0: return 2;
+  case weight_type::q4_1: return 3;
+  case weight_type::q5_0: return 6;
+  case weight_type::q5_1: return 7;
+  case weight_type::q8_0: return 8;
+  case weight_type::q4_k: return 12;
+  case weight_type::q5_k: return 13;
+  case weight_type::q6_k: return 14;
+  case weight_type::bf16: return 30;
   }
   return 99;
 }
@@ -53,8 +53,8 @@ void add_numbers(gguf_draft& draft, const std::string& arch, std::uint32_t hidde
 void add_tokenizer(gguf_draft& draft, const std::string& pre) {
   draft.set_text("tokenizer.ggml.model", "gpt2");
   draft.set_text("tokenizer.ggml.pre", pre);
-  draft.set_texts("tokenizer.ggml.tokens", {"a", "b", "c", "ab", "abc", "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>",
-                                            "[PAD9]"});
+  draft.set_texts("tokenizer.ggml.tokens",
+                  {"a", "b", "c", "ab", "abc", "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "[PAD9]"});
   draft.set_i32s("tokenizer.ggml.token_type", {1, 1, 1, 1, 1, 3, 3, 3, 4, 5});
   draft.set_texts("tokenizer.ggml.merges", {"a b", "ab c"});
   draft.set_u32("tokenizer.ggml.bos_token_id", 5);
@@ -65,9 +65,15 @@ void add_tokenizer(gguf_draft& draft, const std::string& pre) {
 
 } // namespace
 
-std::string packed_u32(std::uint32_t value) { return packed(value); }
-std::string packed_u64(std::uint64_t value) { return packed(value); }
-std::string packed_text(const std::string& text) { return packed_u64(text.size()) + text; }
+std::string packed_u32(std::uint32_t value) {
+  return packed(value);
+}
+std::string packed_u64(std::uint64_t value) {
+  return packed(value);
+}
+std::string packed_text(const std::string& text) {
+  return packed_u64(text.size()) + text;
+}
 
 void gguf_draft::set(const std::string& key, std::uint32_t type, std::string payload) {
   for (auto& e : entries)
@@ -78,10 +84,18 @@ void gguf_draft::set(const std::string& key, std::uint32_t type, std::string pay
   entries.push_back({key, type, std::move(payload)});
 }
 
-void gguf_draft::set_u32(const std::string& key, std::uint32_t value) { set(key, 4, packed(value)); }
-void gguf_draft::set_f32(const std::string& key, float value) { set(key, 6, packed(value)); }
-void gguf_draft::set_bool(const std::string& key, unsigned char value) { set(key, 7, packed(value)); }
-void gguf_draft::set_text(const std::string& key, const std::string& value) { set(key, 8, packed_text(value)); }
+void gguf_draft::set_u32(const std::string& key, std::uint32_t value) {
+  set(key, 4, packed(value));
+}
+void gguf_draft::set_f32(const std::string& key, float value) {
+  set(key, 6, packed(value));
+}
+void gguf_draft::set_bool(const std::string& key, unsigned char value) {
+  set(key, 7, packed(value));
+}
+void gguf_draft::set_text(const std::string& key, const std::string& value) {
+  set(key, 8, packed_text(value));
+}
 
 void gguf_draft::set_texts(const std::string& key, const std::vector<std::string>& values) {
   std::string payload = packed_u32(8) + packed_u64(values.size());
@@ -167,8 +181,8 @@ gguf_draft small_gguf(architecture arch, weight_type type) {
     std::uint64_t count = 1;
     for (const auto extent : extents)
       count *= extent;
-    draft.tensors.push_back({name, extents, ggml_number(t), 0,
-                             random_blocks(t, static_cast<std::int64_t>(count), draft.tensors.size() + 1)});
+    draft.tensors.push_back(
+        {name, extents, ggml_number(t), 0, random_blocks(t, static_cast<std::int64_t>(count), draft.tensors.size() + 1)});
   };
   const auto vector = weight_type::f32;
   const std::uint64_t q = 4 * head_dim, kv = 2 * head_dim;

@@ -33,8 +33,16 @@ private:
 
 // A number that arithmetic trips over.
 std::uint64_t odd_number(dice& random) {
-  constexpr std::uint64_t odd[] = {0, 1, 2, 31, 32, 33, 255, 256, 1u << 16, (1u << 24) + 1, 1ull << 31, (1ull << 32) - 1, 1ull << 32,
-                                   1ull << 42, 1ull << 62, 1ull << 63, ~0ull - 31, ~0ull - 7, ~0ull};
+  constexpr std::uint64_t odd[] = {0,          1,
+                                   2,          31,
+                                   32,         33,
+                                   255,        256,
+                                   1u << 16,   (1u << 24) + 1,
+                                   1ull << 31, (1ull << 32) - 1,
+                                   1ull << 32, 1ull << 42,
+                                   1ull << 62, 1ull << 63,
+                                   ~0ull - 31, ~0ull - 7,
+                                   ~0ull};
   return random.below(4) == 0 ? random.any() : odd[random.below(std::size(odd))];
 }
 
@@ -45,19 +53,19 @@ void damage(std::string& file, std::size_t header, dice& random) {
     const std::size_t reach = random.below(8) != 0 ? std::min(header, file.size()) : file.size();
     const std::size_t at = random.below(reach - 8);
     switch (random.below(5)) {
-      case 0: file.resize(random.below(file.size()) + 1); break;
-      case 1: file[at] = static_cast<char>(random.any()); break;
-      case 2: file[at] = static_cast<char>(file[at] ^ (1 << random.below(8))); break;
-      case 3: {
-        const auto value = static_cast<std::uint32_t>(odd_number(random));
-        std::memcpy(file.data() + at, &value, sizeof value);
-        break;
-      }
-      default: {
-        const std::uint64_t value = odd_number(random);
-        std::memcpy(file.data() + at, &value, sizeof value);
-        break;
-      }
+    case 0: file.resize(random.below(file.size()) + 1); break;
+    case 1: file[at] = static_cast<char>(random.any()); break;
+    case 2: file[at] = static_cast<char>(file[at] ^ (1 << random.below(8))); break;
+    case 3: {
+      const auto value = static_cast<std::uint32_t>(odd_number(random));
+      std::memcpy(file.data() + at, &value, sizeof value);
+      break;
+    }
+    default: {
+      const std::uint64_t value = odd_number(random);
+      std::memcpy(file.data() + at, &value, sizeof value);
+      break;
+    }
     }
   }
 }

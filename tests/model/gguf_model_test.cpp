@@ -116,9 +116,12 @@ TEST_CASE("each pre-tokenizer name that we know brings its family's habits") {
     pre_tokenizer pre;
     bool nfc, ignore_merges, add_bos;
   };
-  for (const row& r : {row{"qwen2", pre_tokenizer::qwen2, true, false, false}, {"deepseek-r1-qwen", pre_tokenizer::qwen2, true, false, false},
-                       {"llama-bpe", pre_tokenizer::llama_bpe, false, true, true}, {"llama3", pre_tokenizer::llama_bpe, false, true, true},
-                       {"llama-v3", pre_tokenizer::llama_bpe, false, true, true}, {"gpt-2", pre_tokenizer::gpt2, false, false, false},
+  for (const row& r : {row{"qwen2", pre_tokenizer::qwen2, true, false, false},
+                       {"deepseek-r1-qwen", pre_tokenizer::qwen2, true, false, false},
+                       {"llama-bpe", pre_tokenizer::llama_bpe, false, true, true},
+                       {"llama3", pre_tokenizer::llama_bpe, false, true, true},
+                       {"llama-v3", pre_tokenizer::llama_bpe, false, true, true},
+                       {"gpt-2", pre_tokenizer::gpt2, false, false, false},
                        {"smollm", pre_tokenizer::smollm, false, false, false}}) {
     CAPTURE(r.name);
     auto draft = test::small_gguf();
@@ -167,7 +170,8 @@ TEST_CASE("sampling defaults are read where the file has them") {
   CHECK(opened->sampling.min_p == 0.05f);
   CHECK(says(fault_after([](auto& d) { d.set_f32("general.sampling.top_p", 0.0f); }), "sampling default top_p"));
   CHECK(says(fault_after([](auto& d) { d.set_f32("general.sampling.temp", -1.0f); }), "sampling default temperature"));
-  CHECK(says(fault_after([](auto& d) { d.set_f32("general.sampling.temp", std::nanf("")); }), "general.sampling.temp at byte "));
+  CHECK(
+      says(fault_after([](auto& d) { d.set_f32("general.sampling.temp", std::nanf("")); }), "general.sampling.temp at byte "));
 }
 
 TEST_CASE("RoPE settings come from the file") {
@@ -226,15 +230,22 @@ TEST_CASE("numbers that are missing, absurd or at odds are refused by name") {
   CHECK(says(fault_after([](auto& d) {
                d.set_u32("qwen3.attention.key_length", 33);
                d.set_u32("qwen3.attention.value_length", 33);
-             }), "33 is odd"));
-  CHECK(says(fault_after([](auto& d) { d.set_u32("qwen3.attention.value_length", 16); }, errc::unsupported), "value_length at byte"));
-  CHECK(says(fault_after([](auto& d) { d.set_u32("qwen3.rope.dimension_count", 16); }, errc::unsupported), "dimension_count at byte"));
+             }),
+             "33 is odd"));
+  CHECK(says(fault_after([](auto& d) { d.set_u32("qwen3.attention.value_length", 16); }, errc::unsupported),
+             "value_length at byte"));
+  CHECK(says(fault_after([](auto& d) { d.set_u32("qwen3.rope.dimension_count", 16); }, errc::unsupported),
+             "dimension_count at byte"));
   CHECK(says(fault_after([](auto& d) { d.set_f32("qwen3.rope.freq_base", 0.0f); }), "qwen3.rope.freq_base at byte"));
-  CHECK(says(fault_after([](auto& d) { d.set("split.count", 2, std::string("\x02\0", 2)); }, errc::unsupported), "split.count"));
-  CHECK(says(fault_after([](auto& d) {
-               d.erase("llama.attention.key_length");
-               d.set_u32("llama.embedding_length", 66);
-             }, errc::model_format, architecture::llama), "llama.attention.key_length"));
+  CHECK(
+      says(fault_after([](auto& d) { d.set("split.count", 2, std::string("\x02\0", 2)); }, errc::unsupported), "split.count"));
+  CHECK(says(fault_after(
+                 [](auto& d) {
+                   d.erase("llama.attention.key_length");
+                   d.set_u32("llama.embedding_length", 66);
+                 },
+                 errc::model_format, architecture::llama),
+             "llama.attention.key_length"));
 }
 
 TEST_CASE("head_dim is the width over the heads only where the file does not say it") {
@@ -247,13 +258,24 @@ TEST_CASE("head_dim is the width over the heads only where the file does not say
 }
 
 TEST_CASE("tensors that are missing, strange or of another shape are refused by name") {
-  CHECK(says(fault_after([](auto& d) { d.erase_tensor("token_embd.weight"); d.place_tensors(); }), "\"token_embd.weight\" is missing"));
-  CHECK(says(fault_after([](auto& d) { d.erase_tensor("blk.1.ffn_up.weight"); d.place_tensors(); }), "\"blk.1.ffn_up.weight\" is missing"));
+  CHECK(says(fault_after([](auto& d) {
+               d.erase_tensor("token_embd.weight");
+               d.place_tensors();
+             }),
+             "\"token_embd.weight\" is missing"));
+  CHECK(says(fault_after([](auto& d) {
+               d.erase_tensor("blk.1.ffn_up.weight");
+               d.place_tensors();
+             }),
+             "\"blk.1.ffn_up.weight\" is missing"));
   CHECK(says(fault_after([](auto& d) { d.set_u32("qwen3.block_count", 3); }), "\"blk.2.attn_norm.weight\" is missing"));
-  CHECK(says(fault_after([](auto& d) { d.set_u32("qwen3.block_count", 1); }, errc::unsupported), "is not part of the architecture"));
+  CHECK(says(fault_after([](auto& d) { d.set_u32("qwen3.block_count", 1); }, errc::unsupported),
+             "is not part of the architecture"));
   CHECK(says(fault_after([](auto& d) { d.tensors[1].name = "blk.0.adapter"; }), "\"blk.0.attn_norm.weight\" is missing"));
   // Rows of q that are not heads x head_dim, with as many weights.
-  CHECK(says(fault_after([](auto& d) { d.named("blk.0.attn_q.weight").extents = {128, 64}; }),
+  CHECK(says(fault_after([](auto& d) {
+               d.named("blk.0.attn_q.weight").extents = {128, 64};
+             }),
              "its shape is [64, 128], the model's numbers ask for [128, 64]"));
   CHECK(says(fault_after([](auto& d) { d.named("blk.0.attn_norm.weight").extents = {32, 2}; }), "blk.0.attn_norm.weight"));
   CHECK(says(fault_after([](auto& d) { d.named("token_embd.weight").extents = {768}; }), "not [vocabulary, hidden]"));
@@ -261,8 +283,14 @@ TEST_CASE("tensors that are missing, strange or of another shape are refused by 
                auto& norm = d.named("output_norm.weight");
                norm.type = 8;
                norm.data = test::random_blocks(weight_type::q8_0, 64, 1);
-             }), "a vector is stored as Q8_0"));
-  CHECK(says(fault_after([](auto& d) { d.erase_tensor("blk.0.attn_q.bias"); d.place_tensors(); }, errc::model_format, architecture::qwen2),
+             }),
+             "a vector is stored as Q8_0"));
+  CHECK(says(fault_after(
+                 [](auto& d) {
+                   d.erase_tensor("blk.0.attn_q.bias");
+                   d.place_tensors();
+                 },
+                 errc::model_format, architecture::qwen2),
              "\"blk.0.attn_q.bias\" is missing"));
 }
 
@@ -279,11 +307,14 @@ TEST_CASE("an output matrix of its own is used") {
 TEST_CASE("tokenizer metadata that are missing or at odds are refused by name") {
   CHECK(says(fault_after([](auto& d) { d.set_text("tokenizer.ggml.model", "llama"); }, errc::unsupported),
              "tokenizer.ggml.model at byte "));
-  CHECK(says(fault_after([](auto& d) { d.set_text("tokenizer.ggml.pre", "chatglm"); }, errc::unsupported), "\"chatglm\" is not supported"));
+  CHECK(says(fault_after([](auto& d) { d.set_text("tokenizer.ggml.pre", "chatglm"); }, errc::unsupported),
+             "\"chatglm\" is not supported"));
   CHECK(says(fault_after([](auto& d) { d.erase("tokenizer.ggml.pre"); }), "tokenizer.ggml.pre: the file has no such key"));
   CHECK(says(fault_after([](auto& d) { d.erase("tokenizer.ggml.tokens"); }), "tokenizer.ggml.tokens: the file has no tokens"));
   CHECK(says(fault_after([](auto& d) { d.set_i32s("tokenizer.ggml.token_type", {1, 1}); }), "2 types for 10 tokens"));
-  CHECK(says(fault_after([](auto& d) { d.set_i32s("tokenizer.ggml.token_type", {1, 1, 1, 1, 1, 3, 3, 3, 4, 7}); }),
+  CHECK(says(fault_after([](auto& d) {
+               d.set_i32s("tokenizer.ggml.token_type", {1, 1, 1, 1, 1, 3, 3, 3, 4, 7});
+             }),
              "token type 7 is outside 1..6"));
   for (const char* merge : {"ab", " b", "a ", "a b c", ""})
     CHECK(says(fault_after([&](auto& d) { d.set_texts("tokenizer.ggml.merges", {"a b", merge}); }), "merge 1, "));
@@ -292,9 +323,11 @@ TEST_CASE("tokenizer metadata that are missing or at odds are refused by name") 
   CHECK(says(fault_after([](auto& d) {
                d.set_texts("tokenizer.ggml.tokens", std::vector<std::string>(13, "x"));
                d.erase("tokenizer.ggml.token_type");
-             }), "the tokenizer has 13 tokens, the embedding only 12 rows"));
+             }),
+             "the tokenizer has 13 tokens, the embedding only 12 rows"));
   CHECK(says(fault_after([](auto& d) {
                d.set_bool("tokenizer.ggml.add_bos_token", 1);
                d.erase("tokenizer.ggml.bos_token_id");
-             }), "adds a bos token but does not say which"));
+             }),
+             "adds a bos token but does not say which"));
 }

@@ -200,7 +200,8 @@ TEST_CASE("lying tensor infos are refused") {
 }
 
 TEST_CASE("control bytes of a file do not reach messages") {
-  CHECK(says(fault_after([](auto& d) { d.tensors[1].name = "x\x1b[2J", d.tensors[1].type = 77; }, errc::unsupported), "\"x?[2J\""));
+  CHECK(says(fault_after([](auto& d) { d.tensors[1].name = "x\x1b[2J", d.tensors[1].type = 77; }, errc::unsupported),
+             "\"x?[2J\""));
 }
 
 TEST_CASE("what the writer lays out, the reader reads") {

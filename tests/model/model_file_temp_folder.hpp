@@ -14,8 +14,8 @@ class temp_folder {
 public:
   temp_folder() {
     static std::atomic<int> next{0};
-    path_ = std::filesystem::temp_directory_path() /
-            ("troupe-test-" + std::to_string(::getpid()) + "-" + std::to_string(next++));
+    path_ =
+        std::filesystem::temp_directory_path() / ("troupe-test-" + std::to_string(::getpid()) + "-" + std::to_string(next++));
     std::filesystem::create_directories(path_);
   }
   ~temp_folder() {

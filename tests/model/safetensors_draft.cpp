@@ -90,16 +90,16 @@ hf_draft small_hf(architecture arch, weight_type type) {
   out.files["config.json"] = config_json(arch, head_dim);
   out.files["tokenizer.json"] = tokenizer_json();
   out.files["tokenizer_config.json"] =
-    R"({"add_bos_token": false, "bos_token": null, "eos_token": "<|im_end|>", "pad_token": "<|endoftext|>",
+      R"({"add_bos_token": false, "bos_token": null, "eos_token": "<|im_end|>", "pad_token": "<|endoftext|>",
 "chat_template": "{{ messages }}"})";
   out.files["generation_config.json"] =
-    R"({"do_sample": true, "temperature": 0.6, "top_p": 0.95, "top_k": 20, "eos_token_id": [7, 5]})";
+      R"({"do_sample": true, "temperature": 0.6, "top_p": 0.95, "top_k": 20, "eos_token_id": [7, 5]})";
   const auto add = [&](const std::string& name, std::vector<std::int64_t> shape) {
     std::int64_t count = 1;
     for (const auto extent : shape)
       count *= extent;
     out.weights.tensors.push_back(
-      {name, std::string(info_of(type).name), shape, random_blocks(type, count, out.weights.tensors.size() + 1)});
+        {name, std::string(info_of(type).name), shape, random_blocks(type, count, out.weights.tensors.size() + 1)});
   };
   const int q = 4 * head_dim, kv = 2 * head_dim;
   add("model.embed_tokens.weight", {12, 64});

@@ -129,10 +129,12 @@ TEST_CASE("only config.json, tokenizer.json and the weights must be there") {
 }
 
 TEST_CASE("greedy is what do_sample false means") {
-  const auto file = opened_after([](auto& d) { d.edit("generation_config.json", "\"do_sample\": true", "\"do_sample\": false"); });
+  const auto file =
+      opened_after([](auto& d) { d.edit("generation_config.json", "\"do_sample\": true", "\"do_sample\": false"); });
   CHECK(file.has_sampling);
   CHECK(file.sampling.temperature == 0.0f);
-  const auto silent = opened_after([](auto& d) { d.files["generation_config.json"] = R"({"eos_token_id": 6, "temperature": null})"; });
+  const auto silent =
+      opened_after([](auto& d) { d.files["generation_config.json"] = R"({"eos_token_id": 6, "temperature": null})"; });
   CHECK_FALSE(silent.has_sampling);
   CHECK(silent.end_tokens == std::vector<token_id>{5, 6, 7});
 }
@@ -173,10 +175,14 @@ TEST_CASE("RoPE scalings are read in the old and the new spelling") {
   rope = rope_after(R"("rope_parameters": {"rope_type": "default", "rope_theta": 5000000})");
   CHECK(rope.scaling == rope_scaling::none);
   CHECK(rope.base == 5e6f);
-  CHECK(says(fault_after([](auto& d) { d.edit("config.json", scaling, R"("rope_scaling": {"type": "dynamic", "factor": 2.0})"); },
-                         errc::unsupported), "\"dynamic\" is not supported"));
-  CHECK(says(fault_after([](auto& d) { d.edit("config.json", scaling, R"("rope_scaling": {"type": "linear"})"); }), "factor: is missing"));
-  CHECK(says(fault_after([](auto& d) { d.edit("config.json", scaling, R"("rope_scaling": 5)"); }), "rope_scaling: is not an object"));
+  CHECK(
+      says(fault_after([](auto& d) { d.edit("config.json", scaling, R"("rope_scaling": {"type": "dynamic", "factor": 2.0})"); },
+                       errc::unsupported),
+           "\"dynamic\" is not supported"));
+  CHECK(says(fault_after([](auto& d) { d.edit("config.json", scaling, R"("rope_scaling": {"type": "linear"})"); }),
+             "factor: is missing"));
+  CHECK(says(fault_after([](auto& d) { d.edit("config.json", scaling, R"("rope_scaling": 5)"); }),
+             "rope_scaling: is not an object"));
 }
 
 TEST_CASE("an untied output is used, a tied one that is stored twice is not") {
@@ -192,8 +198,9 @@ TEST_CASE("an untied output is used, a tied one that is stored twice is not") {
   const auto tied = opened_after(add_head);
   CHECK(tied.weights.shape.tied_output);
   CHECK(tied.weights.output.data == tied.weights.token_embedding.data);
-  CHECK(says(fault_after([](auto& d) { d.edit("config.json", "\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false"); }),
-             "\"lm_head.weight\" is missing"));
+  CHECK(says(
+      fault_after([](auto& d) { d.edit("config.json", "\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false"); }),
+      "\"lm_head.weight\" is missing"));
 }
 
 TEST_CASE("shards are found by the index") {
@@ -223,7 +230,8 @@ TEST_CASE("shards are found by the index") {
   CHECK(says(fault([](auto& d) { d.files.erase("two.safetensors"); }), "two.safetensors"));
   CHECK(says(fault([](auto& d) { d.edit("model.safetensors.index.json", "\"one.safetensors\"", "\"../one.safetensors\""); }),
              "is not a plain file name"));
-  CHECK(says(fault([](auto& d) { d.edit("model.safetensors.index.json", "\"one.safetensors\"", "5"); }), "is not a plain file name"));
+  CHECK(says(fault([](auto& d) { d.edit("model.safetensors.index.json", "\"one.safetensors\"", "5"); }),
+             "is not a plain file name"));
   CHECK(says(fault([](auto& d) { d.edit("model.safetensors.index.json", "model.norm.weight", "model.other"); }),
              "tensor \"model.other\" is not in \"two.safetensors\""));
   CHECK(says(fault([](auto& d) { d.files["two.safetensors"] = d.files["one.safetensors"]; }), "stands twice"));
@@ -231,18 +239,23 @@ TEST_CASE("shards are found by the index") {
 }
 
 TEST_CASE("numbers that are missing, absurd or at odds are refused by file and field") {
-  for (const char* key : {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings"}) {
+  for (const char* key :
+       {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings"}) {
     const std::string quoted = std::string("\"") + key + "\": ";
-    CHECK(says(fault_after([&](auto& d) { d.edit("config.json", quoted, "\"x\": "); }), std::string("config.json: ") + key + ": is missing"));
+    CHECK(says(fault_after([&](auto& d) { d.edit("config.json", quoted, "\"x\": "); }),
+               std::string("config.json: ") + key + ": is missing"));
     CHECK(says(fault_after([&](auto& d) { d.edit("config.json", quoted, quoted + "-"); }), "is outside 1.."));
     CHECK(says(fault_after([&](auto& d) { d.edit("config.json", quoted, quoted + "9999999"); }), "is outside 1.."));
   }
-  CHECK(says(fault_after([](auto& d) { d.edit("config.json", "\"qwen3\"", "\"bert\""); }, errc::unsupported), "\"bert\" is not supported"));
-  CHECK(says(fault_after([](auto& d) { d.edit("config.json", "\"silu\"", "\"gelu\""); }, errc::unsupported), "hidden_act: \"gelu\""));
+  CHECK(says(fault_after([](auto& d) { d.edit("config.json", "\"qwen3\"", "\"bert\""); }, errc::unsupported),
+             "\"bert\" is not supported"));
+  CHECK(says(fault_after([](auto& d) { d.edit("config.json", "\"silu\"", "\"gelu\""); }, errc::unsupported),
+             "hidden_act: \"gelu\""));
   CHECK(says(fault_after([](auto& d) { d.edit("config.json", scaling, "\"use_sliding_window\": true"); }, errc::unsupported),
              "use_sliding_window"));
-  CHECK(says(fault_after([](auto& d) { d.edit("config.json", scaling, "\"quantization_config\": {\"bits\": 4}"); }, errc::unsupported),
-             "quantization_config"));
+  CHECK(says(
+      fault_after([](auto& d) { d.edit("config.json", scaling, "\"quantization_config\": {\"bits\": 4}"); }, errc::unsupported),
+      "quantization_config"));
   CHECK(says(fault_after([](auto& d) { d.edit("config.json", "\"num_key_value_heads\": 2", "\"num_key_value_heads\": 3"); }),
              "4 attention heads cannot share 3"));
   CHECK(says(fault_after([](auto& d) { d.edit("config.json", "\"head_dim\": 32", "\"head_dim\": 16"); }),
@@ -254,9 +267,12 @@ TEST_CASE("numbers that are missing, absurd or at odds are refused by file and f
 }
 
 TEST_CASE("a bias that we would ignore is refused") {
-  CHECK(says(fault_after([](auto& d) {
-               d.weights.tensors.push_back({"model.layers.0.self_attn.o_proj.bias", "F32", {64}, std::string(256, '\0')});
-             }, errc::unsupported), "o_proj.bias\" at byte"));
+  CHECK(says(fault_after(
+                 [](auto& d) {
+                   d.weights.tensors.push_back({"model.layers.0.self_attn.o_proj.bias", "F32", {64}, std::string(256, '\0')});
+                 },
+                 errc::unsupported),
+             "o_proj.bias\" at byte"));
   // Old files carry RoPE's frequencies, which the configuration says as well.
   opened_after([](auto& d) {
     d.weights.tensors.push_back({"model.layers.0.self_attn.rotary_emb.inv_freq", "F32", {8}, std::string(32, '\0')});
@@ -264,26 +280,29 @@ TEST_CASE("a bias that we would ignore is refused") {
 }
 
 TEST_CASE("head_dim falls back as the families' own code does") {
-  CHECK(opened_after([](auto& d) { d.edit("config.json", "\"head_dim\": 16,", ""); }, architecture::llama).weights.shape.head_dim == 16);
+  CHECK(opened_after([](auto& d) { d.edit("config.json", "\"head_dim\": 16,", ""); }, architecture::llama)
+            .weights.shape.head_dim == 16);
   CHECK(says(fault_after([](auto& d) { d.edit("config.json", "\"head_dim\": 32,", ""); }), "ask for [512, 64]")); // qwen3: 128
 }
 
 TEST_CASE("each family's pre-tokenizer is recognised by its structure") {
-  const auto pre_after = [](const std::string& json) {
-    return opened_after([&](auto& d) { set_pre(d, json); }).tokenizer.pre;
-  };
-  CHECK(pre_after(R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true})") == pre_tokenizer::gpt2);
+  const auto pre_after = [](const std::string& json) { return opened_after([&](auto& d) { set_pre(d, json); }).tokenizer.pre; };
+  CHECK(pre_after(R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true})") ==
+        pre_tokenizer::gpt2);
   CHECK(pre_after(R"({"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": true},
                       {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}]})") ==
         pre_tokenizer::smollm);
-  CHECK(pre_after(R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
+  CHECK(
+      pre_after(
+          R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
                       "behavior": "Isolated", "invert": false}, {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}]})") ==
-        pre_tokenizer::llama_bpe);
+      pre_tokenizer::llama_bpe);
   for (const char* json : {"null", R"({"type": "Whitespace"})", R"({"type": "ByteLevel", "add_prefix_space": true})",
                            R"({"type": "Sequence", "pretokenizers": []})", R"({"type": "Sequence", "pretokenizers": [5]})",
                            R"({"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": false},
                                {"type": "ByteLevel", "add_prefix_space": false}]})"})
-    CHECK(says(fault_after([&](auto& d) { set_pre(d, json); }, errc::unsupported), "tokenizer.json: pre_tokenizer: is none of those"));
+    CHECK(says(fault_after([&](auto& d) { set_pre(d, json); }, errc::unsupported),
+               "tokenizer.json: pre_tokenizer: is none of those"));
 }
 
 TEST_CASE("normalizers other than NFC are refused") {
@@ -296,17 +315,20 @@ TEST_CASE("normalizers other than NFC are refused") {
 }
 
 TEST_CASE("merges are read as strings and as pairs") {
-  const auto merges = opened_after([](auto& d) { d.edit("tokenizer.json", R"(["a b", "ab c"])", R"([["a", "b"], "ab c"])"); }).tokenizer.merges;
+  const auto merges =
+      opened_after([](auto& d) { d.edit("tokenizer.json", R"(["a b", "ab c"])", R"([["a", "b"], "ab c"])"); }).tokenizer.merges;
   CHECK(merges == std::vector<std::pair<std::string, std::string>>{{"a", "b"}, {"ab", "c"}});
   for (const char* bad : {R"(["ab"])", R"(["a b c"])", R"([["a"]])", R"([["a", ""]])", R"([5])"})
-    CHECK(says(fault_after([&](auto& d) { d.edit("tokenizer.json", R"(["a b", "ab c"])", bad); }), "merge 0 is not two tokens"));
+    CHECK(
+        says(fault_after([&](auto& d) { d.edit("tokenizer.json", R"(["a b", "ab c"])", bad); }), "merge 0 is not two tokens"));
   CHECK(says(fault_after([](auto& d) { d.edit("tokenizer.json", "\"merges\"", "\"other\""); }), "merges: is not an array"));
 }
 
 TEST_CASE("a begin token comes from the post-processor or the tokenizer's configuration") {
   const auto by_template = opened_after([](auto& d) {
     d.edit("tokenizer.json", R"({"type": "ByteLevel", "add_prefix_space": false},
-"decoder")", R"({"type": "Sequence", "processors": [{"type": "ByteLevel"}, {"type": "TemplateProcessing",
+"decoder")",
+           R"({"type": "Sequence", "processors": [{"type": "ByteLevel"}, {"type": "TemplateProcessing",
 "single": [{"SpecialToken": {"id": "<|im_start|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]}]},
 "decoder")");
   });
@@ -333,7 +355,8 @@ TEST_CASE("tokenizers that lie or are of another kind are refused by field") {
   CHECK(says(bent("\"id\": 8", "\"id\": 12"), "12 is outside 0..11"));
   CHECK(says(bent("\"id\": 8, ", ""), "id: is missing"));
   CHECK(says(bent("\"lstrip\": false", "\"lstrip\": true", errc::unsupported), "lstrip"));
-  CHECK(says(fault_after([](auto& d) { d.edit("tokenizer_config.json", "<|im_end|>", "<|none|>"); }), "eos_token: \"<|none|>\" is no token"));
+  CHECK(says(fault_after([](auto& d) { d.edit("tokenizer_config.json", "<|im_end|>", "<|none|>"); }),
+             "eos_token: \"<|none|>\" is no token"));
 }
 
 TEST_CASE("a damaged folder opens inside its bounds or gives an error") {
@@ -352,10 +375,10 @@ TEST_CASE("a damaged folder opens inside its bounds or gives an error") {
     std::string bent = whole.files.at(name);
     for (std::uint64_t i = below(3) + 1; i > 0 && !bent.empty(); --i)
       switch (below(4)) {
-        case 0: bent.resize(below(8) == 0 ? below(bent.size()) + 1 : bent.size()); break;
-        case 1: bent[below(bent.size())] = static_cast<char>(below(256)); break;
-        case 2: bent[below(bent.size())] = digits[below(digits.size())]; break;
-        default: bent.erase(below(bent.size()), 1 + below(3)); break;
+      case 0: bent.resize(below(8) == 0 ? below(bent.size()) + 1 : bent.size()); break;
+      case 1: bent[below(bent.size())] = static_cast<char>(below(256)); break;
+      case 2: bent[below(bent.size())] = digits[below(digits.size())]; break;
+      default: bent.erase(below(bent.size()), 1 + below(3)); break;
       }
     test::write_file(folder / name, bent);
     CAPTURE(round);

@@ -35,7 +35,9 @@ bool says(const std::string& message, const std::string& part) {
   return found;
 }
 
-safetensors_draft two() { return {{{"a", "F32", {2, 3}, std::string(24, 'x')}, {"b", "BF16", {4}, std::string(8, 'y')}}}; }
+safetensors_draft two() {
+  return {{{"a", "F32", {2, 3}, std::string(24, 'x')}, {"b", "BF16", {4}, std::string(8, 'y')}}};
+}
 
 std::string with_header(std::string header) {
   header.resize(header.size() + header.size() % 2, ' '); // the data at an even address
@@ -50,7 +52,7 @@ std::string entry(const std::string& type, const std::string& shape, const std::
 
 TEST_CASE("tensors are given in the order of their data, metadata aside") {
   const auto found = read(with_header(
-    R"({"__metadata__":{"format":"pt"},"b":{"dtype":"BF16","shape":[4],"data_offsets":[24,32]},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}} )"));
+      R"({"__metadata__":{"format":"pt"},"b":{"dtype":"BF16","shape":[4],"data_offsets":[24,32]},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}} )"));
   REQUIRE(found);
   REQUIRE(found->size() == 2);
   CHECK((*found)[0].row.name == "a");
@@ -87,15 +89,18 @@ TEST_CASE("lying entries are refused by name") {
   CHECK(says(fault_of(with_header(R"({"a":{"dtype":"F32","data_offsets":[0,24]}})")), "has no shape array"));
   CHECK(says(fault_of(with_header(entry("F32", "[-2,3]", "[0,24]"))), "has a dimension that is out of range"));
   CHECK(says(fault_of(with_header(entry("F32", "[2.5,3]", "[0,24]"))), "has a dimension that is out of range"));
-  CHECK(says(fault_of(with_header(entry("F32", "[4398046511104,4398046511104]", "[0,24]"))), "the product of its dimensions overflows"));
+  CHECK(says(fault_of(with_header(entry("F32", "[4398046511104,4398046511104]", "[0,24]"))),
+             "the product of its dimensions overflows"));
   CHECK(says(fault_of(with_header(entry("F32", "[1,1,1,1,1,1,1,1,6]", "[0,24]"))), "has 9 dimensions"));
   CHECK(says(fault_of(with_header(entry("F32", "[2,3]", "[0]"))), "has no data_offsets of two numbers"));
   CHECK(says(fault_of(with_header(entry("F32", "[2,3]", "[24,0]"))), "leave the data section of 32 bytes"));
   CHECK(says(fault_of(with_header(entry("F32", "[2,3]", "[16,40]"))), "leave the data section"));
   CHECK(says(fault_of(with_header(entry("F32", "[2,3]", "[18446744073709551600,8]"))), "leave the data section"));
   CHECK(says(fault_of(with_header(entry("F32", "[2,3]", "[0,20]"))), "data_offsets give 20 bytes, type and shape 24"));
-  CHECK(says(fault_of(with_header(R"({"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"b":{"dtype":"BF16","shape":[4],"data_offsets":[20,28]}})")),
-             "tensor \"b\": its data overlap those of \"a\""));
+  CHECK(says(
+      fault_of(with_header(
+          R"({"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"b":{"dtype":"BF16","shape":[4],"data_offsets":[20,28]}})")),
+      "tensor \"b\": its data overlap those of \"a\""));
 }
 
 TEST_CASE("data at an odd address are refused") {
@@ -117,10 +122,10 @@ TEST_CASE("a damaged safetensors file gives tensors inside it or an error") {
     std::string bent = whole;
     for (std::uint64_t i = below(3) + 1; i > 0; --i)
       switch (below(4)) {
-        case 0: bent.resize(below(bent.size()) + 1); break;
-        case 1: bent[below(std::min(header, bent.size()))] = static_cast<char>(below(256)); break;
-        case 2: bent[below(std::min(header, bent.size()))] = digits[below(digits.size())]; break;
-        default: bent.insert(below(std::min(header, bent.size())), 1, digits[below(digits.size())]); break;
+      case 0: bent.resize(below(bent.size()) + 1); break;
+      case 1: bent[below(std::min(header, bent.size()))] = static_cast<char>(below(256)); break;
+      case 2: bent[below(std::min(header, bent.size()))] = digits[below(digits.size())]; break;
+      default: bent.insert(below(std::min(header, bent.size())), 1, digits[below(digits.size())]); break;
       }
     CAPTURE(round);
     const std::unique_ptr<std::byte[]> bytes(new std::byte[bent.size()]);

@@ -60,7 +60,9 @@ double relative_error(const std::vector<float>& a, const std::vector<float>& b) 
   return std::sqrt(difference / norm);
 }
 
-weight_type type_at(int i) { return static_cast<weight_type>(i); }
+weight_type type_at(int i) {
+  return static_cast<weight_type>(i);
+}
 
 } // namespace
 
@@ -97,9 +99,9 @@ TEST_CASE("rows pack to the bytes that the gguf package gives") {
 TEST_CASE("packing loses no more than a type's bits must cost") {
   const auto weights = bell_curve(256 * 16, 7);
   const std::pair<weight_type, double> bounds[] = {
-    {weight_type::f32, 0.0},   {weight_type::f16, 3e-4},  {weight_type::bf16, 3e-3}, {weight_type::q8_0, 0.006},
-    {weight_type::q6_k, 0.02}, {weight_type::q5_k, 0.04}, {weight_type::q5_1, 0.05}, {weight_type::q5_0, 0.05},
-    {weight_type::q4_k, 0.08}, {weight_type::q4_1, 0.09}, {weight_type::q4_0, 0.10}};
+      {weight_type::f32, 0.0},   {weight_type::f16, 3e-4},  {weight_type::bf16, 3e-3}, {weight_type::q8_0, 0.006},
+      {weight_type::q6_k, 0.02}, {weight_type::q5_k, 0.04}, {weight_type::q5_1, 0.05}, {weight_type::q5_0, 0.05},
+      {weight_type::q4_k, 0.08}, {weight_type::q4_1, 0.09}, {weight_type::q4_0, 0.10}};
   CHECK(std::size(bounds) == weight_type_count);
   for (const auto& [type, bound] : bounds) {
     CAPTURE(info_of(type).name);

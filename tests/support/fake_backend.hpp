@@ -42,8 +42,8 @@ struct fake_device {
   int vocabulary = 264;
   int step_tokens_max = 64;
   token_chooser choose = hashed_letter;
-  std::atomic<int> fail_steps{0};  // that many steps fail as a whole
-  std::atomic<int> throw_steps{0}; // that many throw
+  std::atomic<int> fail_steps{0};       // that many steps fail as a whole
+  std::atomic<int> throw_steps{0};      // that many throw
   std::atomic<std::uint64_t> faulty{0}; // request number whose sequences fail
   std::atomic<int> steps{0};
   std::atomic<int> inside{0};
