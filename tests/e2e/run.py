@@ -17,6 +17,15 @@ def can_import(python, modules):
     return subprocess.run([python, "-c", "import " + ", ".join(modules)], capture_output=True).returncode == 0
 
 
+def python_with_websockets():
+    """This Python, or Debian's where this one lacks the package."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        if os.path.exists(python) and can_import(python, ["websockets"]):
+            return python
+    print("skip  no Python with the websockets package (Debian: python3-websockets)")
+    sys.exit(SKIP)
+
+
 def python_with_openai(work):
     given = os.environ.get("TROUPE_E2E_PYTHON")
     if given:
@@ -43,5 +52,5 @@ parser.add_argument("--openai", action="store_true")
 parser.add_argument("test")
 parser.add_argument("rest", nargs=argparse.REMAINDER)
 arguments = parser.parse_args()
-python = python_with_openai(arguments.work) if arguments.openai else sys.executable
+python = python_with_openai(arguments.work) if arguments.openai else python_with_websockets()
 sys.exit(subprocess.run([python, os.path.join(here, arguments.test), *arguments.rest]).returncode)
