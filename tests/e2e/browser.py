@@ -114,7 +114,7 @@ async def drive(page):
     check(await page.until(f"document.getElementById('model')?.textContent.startsWith({json.dumps(server.model())})"), "the model's name is shown")
     await page.picture("1-welcome")
 
-    await page.type("think The parcel is on its way." if fake else "Hello, where is my order?")
+    await page.type("think The parcel is on its way." if fake else "My name is Alice and my order number is 48213.")
     await page.press("Enter", "Enter", 13, modifiers=8)
     check((await page.js("document.getElementById('input').value")).endswith("\n"), "Shift+Enter makes a new line")
     await page.press("Backspace", "Backspace", 8)
@@ -129,6 +129,13 @@ async def drive(page):
         check.equal(answer, "The parcel is on its way.", "the answer is the model's")
         check.equal(await page.js("document.querySelector('.thinking div').textContent"), "Let me think.", "thinking is shown apart")
         check(not await page.js("document.querySelector('.thinking').open"), "thinking is folded once the answer begins")
+    if not fake:
+        await page.type("What is my order number?")
+        await page.press("Enter", "Enter", 13)
+        check(await page.until("document.querySelectorAll('.message').length === 4"), "a second turn is sent")
+        check(await page.until(IDLE), "the second answer comes to its end")
+        answer = await page.js(LAST)
+        check("48213" in answer, "the model recalls what it was told", answer)
     await page.picture("2-answer")
 
     if not fake:
