@@ -116,7 +116,8 @@ bench::timing time_products(const layer_set& layers, int count, int threads, isa
 
 void bench_type(weight_type type, const layer_shape& shape, int threads, isa target) {
   const layer_set many = make_layers(type, shape, target, decode_bytes);
-  std::printf("%-5s %-8s %d thread%s ", std::string(info_of(type).name).c_str(), std::string(shape.name).c_str(), threads, threads > 1 ? "s" : " ");
+  std::printf("%-5s %-8s %d thread%s ", std::string(info_of(type).name).c_str(), std::string(shape.name).c_str(), threads,
+              threads > 1 ? "s" : " ");
   for (int count : {1, 2, 3, 4, 8}) {
     const bench::timing t = time_products(many, count, threads, target);
     std::printf("| %d: %5.1f (%5.1f) GB/s ", count, static_cast<double>(many.bytes) / t.median / 1e9,

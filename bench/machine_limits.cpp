@@ -45,7 +45,9 @@ constexpr int multiply_steps = 4'000'000;
 constexpr int chains = 12; // enough for the latency of two units, and all fit in 16 registers
 
 TROUPE_WIDE void multiply_add() {
-  vector_of_floats sum[chains] = {}, a = {}, b = {};
+  vector_of_floats sum[chains], a = {}, b = {};
+  for (int j = 0; j < chains; ++j)
+    sum[j] = vector_of_floats{} + static_cast<float>(j);
   a += 0.999f;
   b += 1e-3f;
   for (int i = 0; i < multiply_steps; ++i) {

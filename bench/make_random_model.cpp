@@ -1,5 +1,5 @@
-// make_random_model SHAPE TYPE OUT.gguf: a file of a published model's shape with random weights, for speed comparisons without a
-// download. Troupe and llama.cpp both load it; what it says is noise.
+// make_random_model SHAPE TYPE OUT.gguf: a file of a published model's shape with random weights, for speed comparisons without
+// a download. Troupe and llama.cpp both load it; what it says is noise.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -101,7 +101,9 @@ void add_tokenizer(gguf_writer& file, int vocabulary) {
 }
 
 void add_shape(gguf_writer& file, const model_shape& s) {
-  const auto number = [&](const char* key, int value) { file.add_u32(std::string("qwen3.") + key, static_cast<std::uint32_t>(value)); };
+  const auto number = [&](const char* key, int value) {
+    file.add_u32(std::string("qwen3.") + key, static_cast<std::uint32_t>(value));
+  };
   file.add_text("general.architecture", "qwen3");
   file.add_text("general.name", std::string(s.name) + ", random weights");
   number("context_length", 32'768);

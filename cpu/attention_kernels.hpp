@@ -1,5 +1,5 @@
-// Attention of a tile of query rows over paged keys and values, on the vector operations V (simd_*.hpp): online softmax (Milakov
-// and Gimelshein 2018) over aligned blocks of positions, aligned chunks of blocks merged in order.
+// Attention of a tile of query rows over paged keys and values, on the vector operations V (simd_*.hpp): online softmax
+// (Milakov and Gimelshein 2018) over aligned blocks of positions, aligned chunks of blocks merged in order.
 //
 // A query row's operations and their order depend on its own position alone: not on how many rows share the tile, nor on which
 // thread computes which chunk. Positions that a row may not see enter with weight 0, those that no row of the tile may see are
@@ -26,15 +26,15 @@ struct attention {
 
   // Where a task's scratch lies.
   struct workspace {
-    int rows, dim;     // dim: padded
+    int rows, dim;             // dim: padded
     std::ptrdiff_t row_floats; // of chunk and total: values, then highest score and sum of weights
-    float* q;          // [rows][dim], scaled
-    float* chunk;      // [rows][row_floats], the present chunk
-    float* total;      // likewise, all chunks so far
-    float* scores;     // [rows][attention_block]
-    float* correction; // [rows], of the present block
-    float* lane_sums;  // [rows][width], sums of weights of the present chunk, lane by lane
-    float* page;       // [page_tokens][dim], widened
+    float* q;                  // [rows][dim], scaled
+    float* chunk;              // [rows][row_floats], the present chunk
+    float* total;              // likewise, all chunks so far
+    float* scores;             // [rows][attention_block]
+    float* correction;         // [rows], of the present block
+    float* lane_sums;          // [rows][width], sums of weights of the present chunk, lane by lane
+    float* page;               // [page_tokens][dim], widened
 
     explicit workspace(const attention_task& t) noexcept
         : rows(t.rows()), dim(padded(t.head_dim)), row_floats(static_cast<std::ptrdiff_t>(partial_row(t.head_dim))) {

@@ -6,11 +6,15 @@
 namespace troupe::cpu {
 namespace {
 
-constexpr int rows_a_tile = 48;    // query rows that share one pass over keys and values; more would leave the L1 cache
-constexpr int units_a_thread = 4;  // with fewer, long contexts are cut into chunks
+constexpr int rows_a_tile = 48;   // query rows that share one pass over keys and values; more would leave the L1 cache
+constexpr int units_a_thread = 4; // with fewer, long contexts are cut into chunks
 
-int group_of(const hyperparameters& s) noexcept { return s.heads / s.kv_heads; }
-int tokens_a_tile(const hyperparameters& s) noexcept { return std::max(1, rows_a_tile / group_of(s)); }
+int group_of(const hyperparameters& s) noexcept {
+  return s.heads / s.kv_heads;
+}
+int tokens_a_tile(const hyperparameters& s) noexcept {
+  return std::max(1, rows_a_tile / group_of(s));
+}
 
 } // namespace
 

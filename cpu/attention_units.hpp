@@ -17,7 +17,7 @@ namespace troupe::cpu {
 struct attention_rows {
   const float* q = nullptr; // [batch row][..., heads * head_dim first], rows q_stride apart
   std::ptrdiff_t q_stride = 0;
-  float* out = nullptr;     // [batch row][heads * head_dim]
+  float* out = nullptr; // [batch row][heads * head_dim]
 };
 
 class attention_units {
@@ -36,11 +36,11 @@ public:
 private:
   struct unit {
     const batch_sequence* sequence;
-    int first;  // token within the sequence's step
+    int first; // token within the sequence's step
     int tokens;
     int kv_head;
     int chunk_begin, chunk_end;
-    int split;  // index of the tile's shared partial results, or -1
+    int split; // index of the tile's shared partial results, or -1
     long cost;
   };
   struct split_tile {

@@ -12,6 +12,7 @@
 #include "cpu/packed_model.hpp"
 #include "cpu/step_batch.hpp"
 #include "cpu/thread_team.hpp"
+#include "cpu/vector_kernels.hpp"
 #include "model/sampler.hpp"
 
 namespace troupe {
@@ -24,9 +25,10 @@ result<isa> choose_isa(const std::string& wanted, const log_sink& log) {
     for (isa i : {isa::avx512, isa::avx2}) {
       if (!machine_has(i))
         continue;
-      if (self_test(i))
+      if (self_test(i) && vector_self_test(i))
         return i;
-      log_to(log, log_level::warning, "cpu: the " + std::string(name_of(i)) + " kernels fail their self-test here and are not used");
+      log_to(log, log_level::warning,
+             "cpu: the " + std::string(name_of(i)) + " kernels fail their self-test here and are not used");
     }
     return isa::plain;
   }
@@ -35,7 +37,7 @@ result<isa> choose_isa(const std::string& wanted, const log_sink& log) {
     return fail(errc::unsupported, "cpu.isa \"" + wanted + "\" is none of plain, avx2, avx512");
   if (!machine_has(*named))
     return fail(errc::unsupported, "this machine has no " + wanted);
-  if (!self_test(*named))
+  if (!self_test(*named) || !vector_self_test(*named))
     return fail(errc::unsupported, "the " + wanted + " kernels fail their self-test on this machine");
   return *named;
 }

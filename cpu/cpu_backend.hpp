@@ -17,12 +17,12 @@
 namespace troupe {
 
 struct cpu_options {
-  int threads = 0;                // 0: the cores this process may use
-  std::uint32_t pages = 1024;     // KV pages
+  int threads = 0;            // 0: the cores this process may use
+  std::uint32_t pages = 1024; // KV pages
   int step_tokens_max = 512;
-  int usable_vocabulary = 0;      // ids below this can be sampled; 0: all rows
-  std::string isa;                // "", "plain", "avx2", "avx512": "" picks the best that passes its self-test
-  bool pin_threads = false;       // tie each worker to a core; the caller's thread stays as it is
+  int usable_vocabulary = 0; // ids below this can be sampled; 0: all rows
+  std::string isa;           // "", "plain", "avx2", "avx512": "" picks the best that passes its self-test
+  bool pin_threads = false;  // tie each worker to a core; the caller's thread stays as it is
   log_sink log;
   // Sees every sampled row's logits before a token is chosen from them; for tests. Called by one thread at a time.
   std::function<void(const request_id&, std::span<const float>)> on_logits;

@@ -31,9 +31,7 @@ struct elementwise {
     return V::zero_below(x, -87.3f, V::mul(p, V::power_of_2(n)));
   }
 
-  static reg silu(reg x) noexcept {
-    return V::div(x, V::add(V::set(1.0f), exp(V::sub(V::set(0.0f), x))));
-  }
+  static reg silu(reg x) noexcept { return V::div(x, V::add(V::set(1.0f), exp(V::sub(V::set(0.0f), x)))); }
 
   // Calls body(offset of a full register's worth) over [0, n), then tail(offset, count) for what is left.
   template <class Body, class Tail>

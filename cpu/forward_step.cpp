@@ -11,9 +11,13 @@ namespace {
 constexpr int shared_rows_min = 4;
 constexpr int row_blocks_a_thread = 4;
 
-std::size_t floats(int rows, int width) { return static_cast<std::size_t>(rows) * static_cast<std::size_t>(width); }
+std::size_t floats(int rows, int width) {
+  return static_cast<std::size_t>(rows) * static_cast<std::size_t>(width);
+}
 
-int whole_lines(int count) { return (count + 15) / 16 * 16; }
+int whole_lines(int count) {
+  return (count + 15) / 16 * 16;
+}
 
 } // namespace
 
@@ -21,10 +25,10 @@ forward_step::forward_step(const packed_model& model, kv_store& kv, thread_team&
     : model_(model), shape_(model.source.shape), kernels_(vector_kernels_for(model.target)), kv_(kv), team_(team),
       rope_(make_rope_table(shape_.rope, shape_.head_dim)), temporary_width_(whole_lines(shape_.hidden)),
       attention_floats_((attention_units::scratch_floats(shape_) + 15) / 16 * 16), x_(floats(rows_max, shape_.hidden)),
-      qkv_(floats(rows_max, model.qkv_width())), mixed_(floats(rows_max, shape_.q_width())), gate_(floats(rows_max, shape_.ffn)),
-      up_(floats(rows_max, shape_.ffn)), delta_(floats(rows_max, shape_.hidden)), cosine_(floats(rows_max, shape_.head_dim)),
-      sine_(floats(rows_max, shape_.head_dim)), logits_(floats(std::min(rows_max, logit_rows), shape_.vocabulary)),
-      temporary_(floats(team.size(), temporary_width_)),
+      qkv_(floats(rows_max, model.qkv_width())), mixed_(floats(rows_max, shape_.q_width())),
+      gate_(floats(rows_max, shape_.ffn)), up_(floats(rows_max, shape_.ffn)), delta_(floats(rows_max, shape_.hidden)),
+      cosine_(floats(rows_max, shape_.head_dim)), sine_(floats(rows_max, shape_.head_dim)),
+      logits_(floats(std::min(rows_max, logit_rows), shape_.vocabulary)), temporary_(floats(team.size(), temporary_width_)),
       attention_(static_cast<std::size_t>(team.size()) * attention_floats_), all_rows_(static_cast<std::size_t>(rows_max)) {
   std::iota(all_rows_.begin(), all_rows_.end(), 0);
 }
@@ -64,14 +68,14 @@ void forward_step::work(int thread) {
   rows(
       count, [&] { open_inputs(first.qkv, count); },
       [&](int r) {
-        embed(thread, r);
+        embed(r);
         kernels_.rms_norm(row(x_, r, shape_.hidden), first.attention_norm.data(), temporary(thread), shape_.hidden,
                           shape_.norm_epsilon);
         prepare(first.qkv, r, temporary(thread));
       });
   for (int layer = 0; layer < shape_.layers; ++layer)
     compute_layer(thread, layer);
-  compute_logits(thread);
+  compute_logits();
 }
 
 void forward_step::compute_layer(int thread, int layer) {
@@ -107,8 +111,7 @@ void forward_step::compute_layer(int thread, int layer) {
       });
   multiply_gate_up(l, active_count);
   rows(
-      active_count, [&] { open_inputs(l.down, active_count); },
-      [&](int i) { prepare(l.down, i, row(gate_, i, shape_.ffn)); });
+      active_count, [&] { open_inputs(l.down, active_count); }, [&](int i) { prepare(l.down, i, row(gate_, i, shape_.ffn)); });
   multiply_group(l.down, delta_.data(), shape_.hidden);
 
   const auto* next = last ? nullptr : &model_.layers[static_cast<std::size_t>(layer) + 1];
@@ -130,7 +133,7 @@ void forward_step::compute_layer(int thread, int layer) {
       });
 }
 
-void forward_step::compute_logits(int) {
+void forward_step::compute_logits() {
   const int total = static_cast<int>(batch_->sampled.size());
   for (int first = 0; first < total; first += logit_rows) {
     const int count = std::min(logit_rows, total - first);
@@ -152,7 +155,7 @@ void forward_step::compute_logits(int) {
   }
 }
 
-void forward_step::embed(int, int r) {
+void forward_step::embed(int r) {
   const auto& from = batch_->rows[static_cast<std::size_t>(r)];
   const auto& table = model_.source.token_embedding;
   dequantize_row(table.type, table.row(from.token), row(x_, r, shape_.hidden), shape_.hidden);

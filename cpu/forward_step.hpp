@@ -1,8 +1,8 @@
 // The forward pass of one step by the whole team: the same mathematics as model/forward.cpp, every token of the batch a row.
 //
 // Owns the scratch memory, sized once for the largest step. All threads run work() side by side and meet between phases; in a
-// phase they take slices of output rows, tiles of attention or blocks of rows in turn. Which thread computes what never changes a
-// value. In the last layer only rows whose next token is chosen go beyond their keys and values.
+// phase they take slices of output rows, tiles of attention or blocks of rows in turn. Which thread computes what never changes
+// a value. In the last layer only rows whose next token is chosen go beyond their keys and values.
 #pragma once
 #include <functional>
 #include <span>
@@ -38,18 +38,18 @@ public:
 private:
   void work(int thread);
   void compute_layer(int thread, int layer);
-  void compute_logits(int thread);
+  void compute_logits();
 
-  void embed(int thread, int row);
+  // The residual stream's first value, and the rotation of the row's position.
+  void embed(int row);
   void rotate_and_keep(int layer, int row);
-  // input = kinds of the group; x [columns] becomes row `index` of each.
-  void open_inputs(const matrix_group& group, int rows);
+  // Room for `count` input rows of the group, by one thread; then x [columns] becomes row `index`.
+  void open_inputs(const matrix_group& group, int count);
   void prepare(const matrix_group& group, int index, const float* x);
   void multiply_slice(const matrix_slice& slice, float* y, std::ptrdiff_t y_stride);
   void multiply_group(const matrix_group& group, float* y, std::ptrdiff_t y_stride);
-  void multiply_gate_up(const packed_layer& layer, int rows);
-  // A sync, `before` by one thread, then fn(i) for every i in [0, count), then all of it is visible to every thread that goes
-  // through the next sync, or to all at once where `count` is small.
+  void multiply_gate_up(const packed_layer& layer, int count);
+  // A meeting of all threads: `before` by one of them, then fn(i) for every i in [0, count), whose effects all see on return.
   template <class Before, class F>
   void rows(int count, Before before, F fn);
   float* row(const float_buffer& buffer, int index, int width) const noexcept {
@@ -66,18 +66,18 @@ private:
   int temporary_width_;
   std::size_t attention_floats_;
 
-  float_buffer x_;                  // [row][hidden], the residual stream
-  float_buffer qkv_;                // [row][q_width + 2 kv_width]
-  float_buffer mixed_;              // [row][q_width]
-  float_buffer gate_, up_;          // [row][ffn]
-  float_buffer delta_;              // [row][hidden], what a block adds
-  float_buffer cosine_, sine_;      // [row][head_dim], as vector_kernels::rotate wants them
-  float_buffer logits_;             // [logit_rows][vocabulary]
-  float_buffer temporary_;          // [thread][hidden]
-  float_buffer attention_;          // [thread][attention_floats_]
-  prepared_rows inputs_[3];         // by row_kind
+  float_buffer x_;             // [row][hidden], the residual stream
+  float_buffer qkv_;           // [row][q_width + 2 kv_width]
+  float_buffer mixed_;         // [row][q_width]
+  float_buffer gate_, up_;     // [row][ffn]
+  float_buffer delta_;         // [row][hidden], what a block adds
+  float_buffer cosine_, sine_; // [row][head_dim], as vector_kernels::rotate wants them
+  float_buffer logits_;        // [logit_rows][vocabulary]
+  float_buffer temporary_;     // [thread][hidden]
+  float_buffer attention_;     // [thread][attention_floats_]
+  prepared_rows inputs_[3];    // by row_kind
   attention_units all_units_, last_units_;
-  std::vector<int> all_rows_;       // 0, 1, 2, ...
+  std::vector<int> all_rows_; // 0, 1, 2, ...
   const step_batch* batch_ = nullptr;
   const logit_sink* sink_ = nullptr;
 };

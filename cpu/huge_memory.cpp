@@ -12,7 +12,9 @@ namespace {
 constexpr std::size_t small_page = 4096;
 constexpr std::size_t huge_page = 2u << 20;
 
-constexpr std::size_t round_up(std::size_t value, std::size_t unit) noexcept { return (value + unit - 1) / unit * unit; }
+constexpr std::size_t round_up(std::size_t value, std::size_t unit) noexcept {
+  return (value + unit - 1) / unit * unit;
+}
 
 } // namespace
 

@@ -1,8 +1,8 @@
 // The memory of the KV pages: reserved at once, touched when first written.
 //
 // A page holds limits::page_tokens tokens of every layer as halves, [layer][key, value][kv head][token][dim], where dim is
-// head_dim padded to half_row_step and the padding is zero. Which page holds what is the caller's business, and so is that no two
-// threads write one row. Pages are not cleared: whoever reads stays within what was written.
+// head_dim padded to half_row_step and the padding is zero. Which page holds what is the caller's business, and so is that no
+// two threads write one row. Pages are not cleared: whoever reads stays within what was written.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +37,8 @@ public:
 private:
   kv_store() = default;
   std::size_t block(int layer, int kind, int head) const noexcept {
-    return ((static_cast<std::size_t>(layer) * 2 + static_cast<std::size_t>(kind)) * kv_heads_ + static_cast<std::size_t>(head)) *
+    return ((static_cast<std::size_t>(layer) * 2 + static_cast<std::size_t>(kind)) * kv_heads_ +
+            static_cast<std::size_t>(head)) *
            block_halves_;
   }
 

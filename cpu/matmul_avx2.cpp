@@ -22,6 +22,8 @@ const kernel_table& avx2_kernels() noexcept {
 } // namespace troupe::cpu
 #else
 namespace troupe::cpu {
-const kernel_table& avx2_kernels() noexcept { return plain_kernels(); }
+const kernel_table& avx2_kernels() noexcept {
+  return plain_kernels();
+}
 } // namespace troupe::cpu
 #endif

@@ -37,25 +37,36 @@ struct plain_form {
 template <int Bits, bool Nibbles, int Offset, scale_form Scales>
 struct block_form {
   static constexpr bool quantised = true;
-  static constexpr int bits = Bits;          // a byte's value is below 1 << bits, or signed where bits is 8
+  static constexpr int bits = Bits; // a byte's value is below 1 << bits, or signed where bits is 8
   static constexpr bool nibbles = Nibbles;
   static constexpr int offset = Offset;
   static constexpr scale_form scales = Scales;
-  static constexpr int lane_bytes = Nibbles ? 16 : 32;             // a lane's weights of a block
+  static constexpr int lane_bytes = Nibbles ? 16 : 32; // a lane's weights of a block
   static constexpr int scale_bytes = Scales == scale_form::half_min ? 4 : 2;
   static constexpr int super_bytes = Scales == scale_form::k_min ? 4 : Scales == scale_form::k_signed ? 2 : 0;
 };
 
-template <> struct form<weight_type::f32> : plain_form {};
-template <> struct form<weight_type::f16> : plain_form {};
-template <> struct form<weight_type::bf16> : plain_form {};
-template <> struct form<weight_type::q8_0> : block_form<8, false, 0, scale_form::half> {};
-template <> struct form<weight_type::q4_0> : block_form<4, true, 8, scale_form::half> {};
-template <> struct form<weight_type::q4_1> : block_form<4, true, 0, scale_form::half_min> {};
-template <> struct form<weight_type::q5_0> : block_form<5, false, 16, scale_form::half> {};
-template <> struct form<weight_type::q5_1> : block_form<5, false, 0, scale_form::half_min> {};
-template <> struct form<weight_type::q4_k> : block_form<4, true, 0, scale_form::k_min> {};
-template <> struct form<weight_type::q5_k> : block_form<5, false, 0, scale_form::k_min> {};
-template <> struct form<weight_type::q6_k> : block_form<6, false, 32, scale_form::k_signed> {};
+template <>
+struct form<weight_type::f32> : plain_form {};
+template <>
+struct form<weight_type::f16> : plain_form {};
+template <>
+struct form<weight_type::bf16> : plain_form {};
+template <>
+struct form<weight_type::q8_0> : block_form<8, false, 0, scale_form::half> {};
+template <>
+struct form<weight_type::q4_0> : block_form<4, true, 8, scale_form::half> {};
+template <>
+struct form<weight_type::q4_1> : block_form<4, true, 0, scale_form::half_min> {};
+template <>
+struct form<weight_type::q5_0> : block_form<5, false, 16, scale_form::half> {};
+template <>
+struct form<weight_type::q5_1> : block_form<5, false, 0, scale_form::half_min> {};
+template <>
+struct form<weight_type::q4_k> : block_form<4, true, 0, scale_form::k_min> {};
+template <>
+struct form<weight_type::q5_k> : block_form<5, false, 0, scale_form::k_min> {};
+template <>
+struct form<weight_type::q6_k> : block_form<6, false, 32, scale_form::k_signed> {};
 
 } // namespace troupe::cpu

@@ -19,9 +19,10 @@ struct avx2_ops {
   static constexpr int group_rows = 4;
   static constexpr int byte_bias = 0;
   static constexpr bool bf16_rows = false;
+  static constexpr int prefetch_rows = 2, prefetch_bytes = 1024; // measured on Zen 1: 1 row of Q4_1 8.1 to 11.2 GB/s
   // Two streams of weights for few rows; one tile else, which keeps all sums in 16 registers.
-  static constexpr int block_tiles(int rows) { return rows <= 2 ? 2 : 1; }
-  static constexpr int plain_tiles(int rows) { return rows <= 3 ? 4 : 2; }
+  static constexpr int block_tiles(int rows, bool) { return rows <= 2 ? 2 : 1; }
+  static constexpr int plain_tiles(int rows) { return rows <= 2 ? 4 : 2; }
 
   using f32 = __m256;
   using i32 = __m256i;
@@ -51,6 +52,10 @@ struct avx2_ops {
     return _mm256_castps_si256(_mm256_broadcast_ss(reinterpret_cast<const float*>(p)));
   }
 
+  // Emits nothing: makes the compiler finish the sum here. GCC else puts the additions off until it has no registers left for
+  // their operands.
+  TROUPE_OP void keep_here(__m256i& sum) noexcept { asm volatile("" : "+x"(sum)); }
+
   template <int Bits>
   struct dot {
     static constexpr int exact = 1 << (7 - Bits); // 4: 8, 5: 4, 6: 2 sums of pairs stay within 16 bits
@@ -61,6 +66,7 @@ struct avx2_ops {
     [[gnu::always_inline]] inline void add(int index, weights w, __m256i x) noexcept {
       const __m256i product = _mm256_maddubs_epi16(w, x);
       narrow = index % exact == 0 ? product : _mm256_add_epi16(narrow, product);
+      keep_here(narrow);
       if (index % exact == exact - 1) {
         const __m256i sum = _mm256_madd_epi16(narrow, _mm256_set1_epi16(1));
         wide = index < exact ? sum : _mm256_add_epi32(wide, sum);
@@ -89,6 +95,7 @@ struct avx2_ops::dot<8> {
     const __m256i pairs = _mm256_maddubs_epi16(w.magnitude, _mm256_sign_epi8(x, w.value));
     const __m256i sum = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
     wide = index == 0 ? sum : _mm256_add_epi32(wide, sum);
+    keep_here(wide);
   }
   [[gnu::always_inline]] inline i32 total() const noexcept { return wide; }
   [[gnu::always_inline]] inline i32 total(int correction) const noexcept {

@@ -15,7 +15,8 @@ struct plain_ops {
   static constexpr int group_rows = 3;
   static constexpr int byte_bias = 128;
   static constexpr bool bf16_rows = true;
-  static constexpr int block_tiles(int rows) { return rows == 1 ? 2 : 1; }
+  static constexpr int prefetch_rows = 0, prefetch_bytes = 1024;
+  static constexpr int block_tiles(int rows, bool) { return rows == 1 ? 2 : 1; }
   static constexpr int plain_tiles(int rows) { return rows == 1 ? 2 : 1; }
 
   struct f32 {

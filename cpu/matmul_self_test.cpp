@@ -46,7 +46,8 @@ bool self_test(isa target) {
     std::vector<std::byte> blocks(view.bytes());
     view.data = blocks.data();
     for (std::int64_t r = 0; r < outputs; ++r)
-      quantize_row(type, data.weights.data() + r * columns, blocks.data() + static_cast<std::size_t>(r) * view.row_bytes(), columns);
+      quantize_row(type, data.weights.data() + r * columns, blocks.data() + static_cast<std::size_t>(r) * view.row_bytes(),
+                   columns);
     const std::vector<float> expected = product(view, data.x, isa::plain), got = product(view, data.x, target);
     // The products are sums of 512 terms of at most 0.25; orders of summation and 17 bits of input differ far less.
     for (std::size_t i = 0; i < got.size(); ++i)

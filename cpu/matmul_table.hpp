@@ -29,9 +29,9 @@ struct matmul_arguments {
 struct kernel_table {
   int lanes;
   int group_rows;
-  bool biased_bytes;   // 8-bit weights are stored as weight + 128
-  bool bf16_rows;      // bf16 matrices take bf16 rows (else f32)
-  void (*multiply[weight_types])(const matmul_arguments&) noexcept;              // by weight_type
+  bool biased_bytes;                                                // 8-bit weights are stored as weight + 128
+  bool bf16_rows;                                                   // bf16 matrices take bf16 rows (else f32)
+  void (*multiply[weight_types])(const matmul_arguments&) noexcept; // by weight_type
   void (*prepare_f32)(const float* x, std::int64_t columns, std::byte* group, int slot) noexcept;
   void (*prepare_bf16)(const float* x, std::int64_t columns, std::byte* group, int slot) noexcept;
   void (*prepare_q8)(const float* x, std::int64_t columns, std::byte* group, int slot) noexcept;

@@ -7,7 +7,9 @@
 namespace troupe::cpu {
 namespace {
 
-std::uint8_t at(const std::byte* p, int i) noexcept { return static_cast<std::uint8_t>(p[i]); }
+std::uint8_t at(const std::byte* p, int i) noexcept {
+  return static_cast<std::uint8_t>(p[i]);
+}
 
 // One block of 32 weights of one row, out of the file's block (Q8_0, Q4_*, Q5_*) or of the `part`-th eighth of it (K types).
 // `bytes`: 16 nibble pairs or 32 bytes, in the tile's order. `scales`: what scale_form puts behind them, at most two items.
@@ -145,34 +147,34 @@ std::size_t packed_tile_bytes(weight_type type, std::int64_t columns, tile_shape
   const int lanes = shape.lanes;
   const auto values = static_cast<std::size_t>(columns) * static_cast<std::size_t>(lanes);
   switch (type) {
-    case weight_type::f32: return values * 4;
-    case weight_type::f16: return values * 2;
-    case weight_type::bf16: return static_cast<std::size_t>((columns + 1) / 2) * static_cast<std::size_t>(lanes) * 4;
-    case weight_type::q8_0: return block_tile_bytes<weight_type::q8_0>(columns, lanes);
-    case weight_type::q4_0: return block_tile_bytes<weight_type::q4_0>(columns, lanes);
-    case weight_type::q4_1: return block_tile_bytes<weight_type::q4_1>(columns, lanes);
-    case weight_type::q5_0: return block_tile_bytes<weight_type::q5_0>(columns, lanes);
-    case weight_type::q5_1: return block_tile_bytes<weight_type::q5_1>(columns, lanes);
-    case weight_type::q4_k: return block_tile_bytes<weight_type::q4_k>(columns, lanes);
-    case weight_type::q5_k: return block_tile_bytes<weight_type::q5_k>(columns, lanes);
-    case weight_type::q6_k: return block_tile_bytes<weight_type::q6_k>(columns, lanes);
+  case weight_type::f32: return values * 4;
+  case weight_type::f16: return values * 2;
+  case weight_type::bf16: return static_cast<std::size_t>((columns + 1) / 2) * static_cast<std::size_t>(lanes) * 4;
+  case weight_type::q8_0: return block_tile_bytes<weight_type::q8_0>(columns, lanes);
+  case weight_type::q4_0: return block_tile_bytes<weight_type::q4_0>(columns, lanes);
+  case weight_type::q4_1: return block_tile_bytes<weight_type::q4_1>(columns, lanes);
+  case weight_type::q5_0: return block_tile_bytes<weight_type::q5_0>(columns, lanes);
+  case weight_type::q5_1: return block_tile_bytes<weight_type::q5_1>(columns, lanes);
+  case weight_type::q4_k: return block_tile_bytes<weight_type::q4_k>(columns, lanes);
+  case weight_type::q5_k: return block_tile_bytes<weight_type::q5_k>(columns, lanes);
+  case weight_type::q6_k: return block_tile_bytes<weight_type::q6_k>(columns, lanes);
   }
   return 0;
 }
 
 void pack_tile(const tensor_view& weights, std::int64_t first_row, tile_shape shape, std::byte* tile) noexcept {
   switch (weights.type) {
-    case weight_type::f32: return pack_plain<4, 1>(weights, first_row, shape.lanes, tile);
-    case weight_type::f16: return pack_plain<2, 1>(weights, first_row, shape.lanes, tile);
-    case weight_type::bf16: return pack_plain<2, 2>(weights, first_row, shape.lanes, tile);
-    case weight_type::q8_0: return pack_blocks<weight_type::q8_0>(weights, first_row, shape, tile);
-    case weight_type::q4_0: return pack_blocks<weight_type::q4_0>(weights, first_row, shape, tile);
-    case weight_type::q4_1: return pack_blocks<weight_type::q4_1>(weights, first_row, shape, tile);
-    case weight_type::q5_0: return pack_blocks<weight_type::q5_0>(weights, first_row, shape, tile);
-    case weight_type::q5_1: return pack_blocks<weight_type::q5_1>(weights, first_row, shape, tile);
-    case weight_type::q4_k: return pack_blocks<weight_type::q4_k>(weights, first_row, shape, tile);
-    case weight_type::q5_k: return pack_blocks<weight_type::q5_k>(weights, first_row, shape, tile);
-    case weight_type::q6_k: return pack_blocks<weight_type::q6_k>(weights, first_row, shape, tile);
+  case weight_type::f32: return pack_plain<4, 1>(weights, first_row, shape.lanes, tile);
+  case weight_type::f16: return pack_plain<2, 1>(weights, first_row, shape.lanes, tile);
+  case weight_type::bf16: return pack_plain<2, 2>(weights, first_row, shape.lanes, tile);
+  case weight_type::q8_0: return pack_blocks<weight_type::q8_0>(weights, first_row, shape, tile);
+  case weight_type::q4_0: return pack_blocks<weight_type::q4_0>(weights, first_row, shape, tile);
+  case weight_type::q4_1: return pack_blocks<weight_type::q4_1>(weights, first_row, shape, tile);
+  case weight_type::q5_0: return pack_blocks<weight_type::q5_0>(weights, first_row, shape, tile);
+  case weight_type::q5_1: return pack_blocks<weight_type::q5_1>(weights, first_row, shape, tile);
+  case weight_type::q4_k: return pack_blocks<weight_type::q4_k>(weights, first_row, shape, tile);
+  case weight_type::q5_k: return pack_blocks<weight_type::q5_k>(weights, first_row, shape, tile);
+  case weight_type::q6_k: return pack_blocks<weight_type::q6_k>(weights, first_row, shape, tile);
   }
 }
 

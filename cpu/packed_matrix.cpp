@@ -12,19 +12,19 @@ constexpr std::size_t cache_line = 64;
 
 const kernel_table& kernels_of(isa target) noexcept {
   switch (target) {
-    case isa::plain: return plain_kernels();
-    case isa::avx2: return avx2_kernels();
-    case isa::avx512: return avx512_kernels();
+  case isa::plain: return plain_kernels();
+  case isa::avx2: return avx2_kernels();
+  case isa::avx512: return avx512_kernels();
   }
   return plain_kernels();
 }
 
 row_kind input_kind_of(weight_type type, const kernel_table& kernels) noexcept {
   switch (type) {
-    case weight_type::f32:
-    case weight_type::f16: return row_kind::f32;
-    case weight_type::bf16: return kernels.bf16_rows ? row_kind::bf16 : row_kind::f32;
-    default: return row_kind::q8;
+  case weight_type::f32:
+  case weight_type::f16: return row_kind::f32;
+  case weight_type::bf16: return kernels.bf16_rows ? row_kind::bf16 : row_kind::f32;
+  default: return row_kind::q8;
   }
 }
 
@@ -34,9 +34,9 @@ std::size_t group_bytes_of(row_kind kind, std::int64_t columns, int group_rows) 
   const auto g = static_cast<std::size_t>(group_rows);
   std::size_t bytes = 0;
   switch (kind) {
-    case row_kind::f32: bytes = (c + 1) / 2 * 2 * g * 4; break;
-    case row_kind::bf16: bytes = (c + 1) / 2 * g * 8; break;
-    case row_kind::q8: bytes = c / block_columns * g * 48; break;
+  case row_kind::f32: bytes = (c + 1) / 2 * 2 * g * 4; break;
+  case row_kind::bf16: bytes = (c + 1) / 2 * g * 8; break;
+  case row_kind::q8: bytes = c / block_columns * g * 48; break;
   }
   return (bytes + cache_line - 1) / cache_line * cache_line;
 }
@@ -87,12 +87,24 @@ packed_matrix packed_matrix::pack(const tensor_view& weights, isa target) {
   return out;
 }
 
-std::int64_t packed_matrix::rows() const noexcept { return layout_->rows; }
-std::int64_t packed_matrix::columns() const noexcept { return layout_->columns; }
-std::size_t packed_matrix::bytes() const noexcept { return layout_->tile_bytes * static_cast<std::size_t>(layout_->tiles); }
-int packed_matrix::tile_rows() const noexcept { return layout_->kernels->lanes; }
-std::int64_t packed_matrix::tiles() const noexcept { return layout_->tiles; }
-row_kind packed_matrix::input_kind() const noexcept { return input_kind_of(layout_->type, *layout_->kernels); }
+std::int64_t packed_matrix::rows() const noexcept {
+  return layout_->rows;
+}
+std::int64_t packed_matrix::columns() const noexcept {
+  return layout_->columns;
+}
+std::size_t packed_matrix::bytes() const noexcept {
+  return layout_->tile_bytes * static_cast<std::size_t>(layout_->tiles);
+}
+int packed_matrix::tile_rows() const noexcept {
+  return layout_->kernels->lanes;
+}
+std::int64_t packed_matrix::tiles() const noexcept {
+  return layout_->tiles;
+}
+row_kind packed_matrix::input_kind() const noexcept {
+  return input_kind_of(layout_->type, *layout_->kernels);
+}
 
 void reserve_rows(prepared_rows& rows, const packed_matrix& w, int count) {
   TROUPE_CHECK(count >= 0);
@@ -115,9 +127,9 @@ void prepare_row(prepared_rows& rows, int index, const float* x, isa target) noe
   std::byte* group = rows.storage.data() + rows.offset + static_cast<std::size_t>(index / rows.group_rows) * rows.group_bytes;
   const int slot = index % rows.group_rows;
   switch (rows.kind) {
-    case row_kind::f32: return kernels.prepare_f32(x, rows.columns, group, slot);
-    case row_kind::bf16: return kernels.prepare_bf16(x, rows.columns, group, slot);
-    case row_kind::q8: return kernels.prepare_q8(x, rows.columns, group, slot);
+  case row_kind::f32: return kernels.prepare_f32(x, rows.columns, group, slot);
+  case row_kind::bf16: return kernels.prepare_bf16(x, rows.columns, group, slot);
+  case row_kind::q8: return kernels.prepare_q8(x, rows.columns, group, slot);
   }
 }
 

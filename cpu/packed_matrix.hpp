@@ -27,9 +27,9 @@ struct prepared_rows {
   row_kind kind = row_kind::f32;
   int count = 0;
   std::int64_t columns = 0;
-  int group_rows = 1;          // rows lie interleaved in groups of this many
+  int group_rows = 1; // rows lie interleaved in groups of this many
   std::size_t group_bytes = 0;
-  std::size_t offset = 0;      // of the first group in storage: on a cache line
+  std::size_t offset = 0; // of the first group in storage: on a cache line
   std::vector<std::byte> storage;
 };
 
@@ -74,7 +74,8 @@ void multiply(const packed_matrix& w, const prepared_rows& x, float* y, std::ptr
               std::int64_t row_end) noexcept;
 
 // Multiplies small random matrices of every type and compares with the plain kernels; a few milliseconds. false: this machine
-// (or its emulation of the instructions) computes something else, and the isa must not be used. Precondition: machine_has(target).
+// (or its emulation of the instructions) computes something else, and the isa must not be used. Precondition:
+// machine_has(target).
 bool self_test(isa target);
 
 } // namespace troupe::cpu

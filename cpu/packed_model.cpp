@@ -11,8 +11,8 @@
 namespace troupe::cpu {
 namespace {
 
-constexpr int slices_a_thread = 4;                  // so that a thread that is held up leaves work to the others
-constexpr std::size_t slice_bytes_min = 32u << 10;  // below it the hand-out costs more than it evens out
+constexpr int slices_a_thread = 4;                     // so that a thread that is held up leaves work to the others
+constexpr std::size_t slice_bytes_min = 32u << 10;     // below it the hand-out costs more than it evens out
 constexpr std::size_t progress_bytes_min = 512u << 20; // smaller models are packed before anyone wonders
 
 std::vector<float> floats_of(const tensor_view& w) {
@@ -29,8 +29,9 @@ bool has_shape(const tensor_view& w, std::int64_t rows, std::int64_t columns) {
 // What is wrong with the weights' shapes, or nothing.
 std::optional<std::string> shape_fault(const model_weights& w) {
   const auto& s = w.shape;
-  if (s.layers <= 0 || static_cast<std::size_t>(s.layers) != w.layers.size() || s.hidden <= 0 || s.ffn <= 0 || s.kv_heads <= 0 ||
-      s.heads <= 0 || s.heads % s.kv_heads != 0 || s.head_dim <= 0 || s.head_dim % 2 != 0 || s.vocabulary <= 0)
+  if (s.layers <= 0 || static_cast<std::size_t>(s.layers) != w.layers.size() || s.hidden <= 0 || s.ffn <= 0 ||
+      s.kv_heads <= 0 || s.heads <= 0 || s.heads % s.kv_heads != 0 || s.head_dim <= 0 || s.head_dim % 2 != 0 ||
+      s.vocabulary <= 0)
     return "hyperparameters";
   if (!has_shape(w.token_embedding, s.vocabulary, s.hidden))
     return "token embedding";
@@ -38,14 +39,14 @@ std::optional<std::string> shape_fault(const model_weights& w) {
     return "output";
   for (std::size_t i = 0; i < w.layers.size(); ++i) {
     const auto& l = w.layers[i];
-    const bool good = has_shape(l.attention_norm, 1, s.hidden) && has_shape(l.ffn_norm, 1, s.hidden) &&
-                      has_shape(l.q, s.q_width(), s.hidden) && has_shape(l.k, s.kv_width(), s.hidden) &&
-                      has_shape(l.v, s.kv_width(), s.hidden) && has_shape(l.o, s.hidden, s.q_width()) &&
-                      has_shape(l.gate, s.ffn, s.hidden) && has_shape(l.up, s.ffn, s.hidden) &&
-                      has_shape(l.down, s.hidden, s.ffn) &&
-                      (!s.qk_norm || (has_shape(l.q_norm, 1, s.head_dim) && has_shape(l.k_norm, 1, s.head_dim))) &&
-                      (!s.qkv_bias || (has_shape(l.q_bias, 1, s.q_width()) && has_shape(l.k_bias, 1, s.kv_width()) &&
-                                       has_shape(l.v_bias, 1, s.kv_width())));
+    const bool good =
+        has_shape(l.attention_norm, 1, s.hidden) && has_shape(l.ffn_norm, 1, s.hidden) &&
+        has_shape(l.q, s.q_width(), s.hidden) && has_shape(l.k, s.kv_width(), s.hidden) &&
+        has_shape(l.v, s.kv_width(), s.hidden) && has_shape(l.o, s.hidden, s.q_width()) && has_shape(l.gate, s.ffn, s.hidden) &&
+        has_shape(l.up, s.ffn, s.hidden) && has_shape(l.down, s.hidden, s.ffn) &&
+        (!s.qk_norm || (has_shape(l.q_norm, 1, s.head_dim) && has_shape(l.k_norm, 1, s.head_dim))) &&
+        (!s.qkv_bias ||
+         (has_shape(l.q_bias, 1, s.q_width()) && has_shape(l.k_bias, 1, s.kv_width()) && has_shape(l.v_bias, 1, s.kv_width())));
     if (!good)
       return "layer " + std::to_string(i);
   }
@@ -77,7 +78,8 @@ matrix_group make_group(const std::vector<group_part>& parts, std::int64_t tile,
     const auto by_bytes = static_cast<std::int64_t>((p.matrix->bytes() + wanted / 2) / wanted);
     const std::int64_t count = std::clamp<std::int64_t>(by_bytes, 1, tiles);
     for (std::int64_t i = 0; i < count; ++i)
-      g.slices.push_back({p.matrix, p.column, tiles * i / count * step, std::min(tiles * (i + 1) / count * step, p.matrix->rows())});
+      g.slices.push_back(
+          {p.matrix, p.column, tiles * i / count * step, std::min(tiles * (i + 1) / count * step, p.matrix->rows())});
   }
   return g;
 }

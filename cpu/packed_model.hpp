@@ -34,7 +34,7 @@ struct packed_layer {
   std::vector<float> qkv_bias;                 // [q_width + 2 kv_width]; empty without qkv_bias
   matrix_group qkv;                            // results: q, k, v side by side
   matrix_group o;
-  matrix_group gate, up;                       // slice i of both covers the same rows; gate's kinds serve both
+  matrix_group gate, up; // slice i of both covers the same rows; gate's kinds serve both
   matrix_group down;
 };
 

@@ -1,5 +1,5 @@
-// Eight floats in portable C++: the meaning of the vector operations that the kernel templates are written in. simd_avx2.hpp and
-// simd_avx512.hpp have the same members. Included only by the one translation unit of its instruction set.
+// Eight floats in portable C++: the meaning of the vector operations that the kernel templates are written in. simd_avx2.hpp
+// and simd_avx512.hpp have the same members. Included only by the one translation unit of its instruction set.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -72,7 +72,8 @@ struct simd_plain {
   // 2^n for whole n in [-127, 128].
   static reg power_of_2(reg n) noexcept {
     return map([&](int i) {
-      const auto bits = static_cast<std::uint32_t>(static_cast<std::int32_t>(n.lane[i] == n.lane[i] ? n.lane[i] : 0.0f) + 127) << 23;
+      const auto bits = static_cast<std::uint32_t>(static_cast<std::int32_t>(n.lane[i] == n.lane[i] ? n.lane[i] : 0.0f) + 127)
+                        << 23;
       float f;
       std::memcpy(&f, &bits, sizeof f);
       return f;

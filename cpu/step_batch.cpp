@@ -30,7 +30,8 @@ std::optional<error> fault_of(const sequence_step& s, const batch_bounds& bounds
 
 } // namespace
 
-result<void> lay_out(const step_plan& plan, const batch_bounds& bounds, step_batch& batch, std::vector<sequence_result>& results) {
+result<void> lay_out(const step_plan& plan, const batch_bounds& bounds, step_batch& batch,
+                     std::vector<sequence_result>& results) {
   batch.sequences.clear();
   batch.rows.clear();
   batch.sampled.clear();
@@ -54,7 +55,8 @@ result<void> lay_out(const step_plan& plan, const batch_bounds& bounds, step_bat
     for (int t = 0; t < count; ++t) {
       const std::int32_t position = s.position + t;
       batch.rows.push_back({s.tokens[static_cast<std::size_t>(t)], position,
-                            (*s.pages)[static_cast<std::size_t>(position / limits::page_tokens)], position % limits::page_tokens});
+                            (*s.pages)[static_cast<std::size_t>(position / limits::page_tokens)],
+                            position % limits::page_tokens});
     }
     if (s.sample) {
       batch.sampled.push_back(static_cast<int>(batch.rows.size()) - 1);

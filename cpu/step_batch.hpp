@@ -1,7 +1,7 @@
 // A step plan, checked and laid out as rows: every token of every sound sequence is one row of the batch.
 //
-// A plan that breaks the contract of model/backend.hpp is answered, never followed: a sequence at fault gets its error here and no
-// row. Built by the thread that runs the step, read by the whole team.
+// A plan that breaks the contract of model/backend.hpp is answered, never followed: a sequence at fault gets its error here and
+// no row. Built by the thread that runs the step, read by the whole team.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -39,6 +39,7 @@ struct batch_bounds {
 
 // Lays `plan` out in `batch` and fills `results` (the plan's order) with ids and faults. Fails as a whole with
 // errc::invalid_argument where a copy names no page, and errc::too_large beyond step_tokens_max.
-result<void> lay_out(const step_plan& plan, const batch_bounds& bounds, step_batch& batch, std::vector<sequence_result>& results);
+result<void> lay_out(const step_plan& plan, const batch_bounds& bounds, step_batch& batch,
+                     std::vector<sequence_result>& results);
 
 } // namespace troupe::cpu

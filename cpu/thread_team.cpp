@@ -111,7 +111,8 @@ void thread_team::call(int index) noexcept {
 }
 
 std::uint32_t thread_team::enter() const {
-  const std::uint32_t phase = phase_.load(std::memory_order_acquire); // before the check: a failure raises the phase after its flag
+  const std::uint32_t phase =
+      phase_.load(std::memory_order_acquire); // before the check: a failure raises the phase after its flag
   if (failed_.load(std::memory_order_acquire))
     throw team_failed{};
   return phase;

@@ -1,9 +1,9 @@
 // A fixed team of threads that computes one step together and sleeps between steps.
 //
 // Owns size() - 1 workers; thread 0 is whoever calls run(), the leader. Promises: run() returns when every thread has returned
-// from the function; between two phases the threads meet in sync(), where the last to arrive runs a serial piece alone while the
-// others wait. A waiting thread spins for at most `spin_for`, then sleeps in the kernel: an idle team uses no CPU, and a team
-// whose cores are taken by others does not burn what is left. One run at a time.
+// from the function; between two phases the threads meet in sync(), where the last to arrive runs a serial piece alone while
+// the others wait. A waiting thread spins for at most `spin_for`, then sleeps in the kernel: an idle team uses no CPU, and a
+// team whose cores are taken by others does not burn what is left. One run at a time.
 //
 // If one thread throws, the others leave at their next sync() and run() rethrows the first exception on the leader.
 #pragma once

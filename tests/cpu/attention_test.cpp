@@ -18,7 +18,9 @@ namespace {
 
 constexpr std::uint64_t seed = 411;
 
-float draw(std::uint64_t key, std::uint64_t i) { return static_cast<float>(uniform_at(seed + key, i) * 4 - 2); }
+float draw(std::uint64_t key, std::uint64_t i) {
+  return static_cast<float>(uniform_at(seed + key, i) * 4 - 2);
+}
 
 std::vector<isa> isas_here() {
   std::vector<isa> out;
@@ -57,7 +59,8 @@ struct scene {
             static_cast<std::size_t>(position % limits::page_tokens) * kv.row_halves();
       plain_vector_kernels.store_half(to, row.data(), s.head_dim);
       for (std::size_t i = 0; i < row.size(); ++i)
-        kept.push_back(std::ldexp(static_cast<float>(1024 + (to[i] & 1023)), ((to[i] >> 10) & 31) - 25) * (to[i] & 0x8000 ? -1.0f : 1.0f));
+        kept.push_back(std::ldexp(static_cast<float>(1024 + (to[i] & 1023)), ((to[i] >> 10) & 31) - 25) *
+                       (to[i] & 0x8000 ? -1.0f : 1.0f));
     };
     for (int position = 0; position < length; ++position)
       for (int h = 0; h < s.kv_heads; ++h) {
@@ -137,8 +140,17 @@ TEST_CASE("attention agrees with doubles for every head size and ratio, and neve
     int heads, kv_heads, head_dim, length;
   };
   for (isa target : isas_here())
-    for (const sizes& c : {sizes{1, 1, 64, 70}, {2, 1, 128, 40}, {9, 3, 64, 33}, {8, 2, 80, 130}, {5, 1, 96, 65}, {6, 1, 64, 17},
-                           {7, 1, 128, 16}, {16, 2, 64, 100}, {2, 2, 20, 50}, {2, 1, 256, 20}, {100, 1, 16, 20}}) {
+    for (const sizes& c : {sizes{1, 1, 64, 70},
+                           {2, 1, 128, 40},
+                           {9, 3, 64, 33},
+                           {8, 2, 80, 130},
+                           {5, 1, 96, 65},
+                           {6, 1, 64, 17},
+                           {7, 1, 128, 16},
+                           {16, 2, 64, 100},
+                           {2, 2, 20, 50},
+                           {2, 1, 256, 20},
+                           {100, 1, 16, 20}}) {
       const scene world(shape_of(c.heads, c.kv_heads, c.head_dim), c.length);
       const auto q = queries(world.shape, 0, c.length);
       const auto out = attend(world, target, 0, c.length, 1);

@@ -55,7 +55,7 @@ TEST_CASE("SmolLM2 continues five prompts as its reference does") {
   const auto device = backend_for(file->weights);
   backend_source source(*device);
   for (const auto& c : read_smollm2_cases())
-    // The goldens keep activations in floats. With activations of 8 bits, as llama.cpp has them too, a logit of this model moves
-    // by up to 0.7 (llama.cpp 0.71 on these prompts, and it takes the other token at margins of 0.12, 0.16 and 0.29).
+    // The goldens keep activations in floats. With activations of 8 bits, as llama.cpp has them too, a logit of this model
+    // moves by up to 0.7 (llama.cpp 0.71 on these prompts, and it takes the other token at margins of 0.12, 0.16 and 0.29).
     check_greedy(c, source, {.logits = 0.8, .near_tie = 0.6});
 }

@@ -32,7 +32,8 @@ public:
     return p;
   }
 
-  static sequence_step step(std::uint64_t number, std::vector<token_id> tokens, int position, std::shared_ptr<const page_table> pages) {
+  static sequence_step step(std::uint64_t number, std::vector<token_id> tokens, int position,
+                            std::shared_ptr<const page_table> pages) {
     sequence_step s;
     s.id = {number, 0};
     s.tokens = std::move(tokens);

@@ -108,7 +108,8 @@ TEST_CASE("the plain kernels agree with the reference too") {
   }
 }
 
-TEST_CASE("a sequence's logits have the same bits alone, in a batch, in any cut, on any number of threads and on shared pages") {
+TEST_CASE(
+    "a sequence's logits have the same bits alone, in a batch, in any cut, on any number of threads and on shared pages") {
   for (const weight_type type : types)
     for (const architecture arch : {architecture::qwen3, architecture::llama}) {
       CAPTURE(info_of(type).name);

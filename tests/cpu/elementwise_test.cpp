@@ -108,8 +108,21 @@ TEST_CASE("both kinds of rotation turn each pair by its angle") {
 }
 
 TEST_CASE("halves are the nearest ones, saturate instead of overflowing, and rows are filled up with zeros") {
-  std::vector<float> x = {0.0f, -0.0f, 1.0f, 65504.0f, 65519.0f, 65520.0f, 1e9f, -1e30f, std::numeric_limits<float>::infinity(),
-                          6e-8f, 3e-8f, 2.9e-8f, -6.1e-5f, 1.0f + 1.0f / 2048, 1.0f + 3.0f / 2048};
+  std::vector<float> x = {0.0f,
+                          -0.0f,
+                          1.0f,
+                          65504.0f,
+                          65519.0f,
+                          65520.0f,
+                          1e9f,
+                          -1e30f,
+                          std::numeric_limits<float>::infinity(),
+                          6e-8f,
+                          3e-8f,
+                          2.9e-8f,
+                          -6.1e-5f,
+                          1.0f + 1.0f / 2048,
+                          1.0f + 3.0f / 2048};
   for (int e = -30; e < 17; ++e)
     for (float m : random_floats(seed + 4 + static_cast<std::uint64_t>(e + 40), 9, -2, 2))
       x.push_back(std::ldexp(m, e));
@@ -119,7 +132,8 @@ TEST_CASE("halves are the nearest ones, saturate instead of overflowing, and row
     for (std::size_t i = 0; i < x.size(); ++i) {
       CAPTURE(x[i]);
       const double value = half_value(half[i]), wanted = std::clamp(static_cast<double>(x[i]), -65504.0, 65504.0);
-      const double step = std::max(std::ldexp(1.0, std::max(-14, std::ilogb(wanted == 0 ? 1e-30 : wanted)) - 10), std::ldexp(1.0, -24));
+      const double step =
+          std::max(std::ldexp(1.0, std::max(-14, std::ilogb(wanted == 0 ? 1e-30 : wanted)) - 10), std::ldexp(1.0, -24));
       CHECK(std::abs(value - wanted) <= step / 2);
     }
     for (std::size_t i = x.size(); i < half.size(); ++i)
@@ -141,4 +155,9 @@ TEST_CASE("adding touches the asked length alone") {
         CHECK(x[i] == before[i] + y[i]);
       CHECK(x.back() == before.back());
     }
+}
+
+TEST_CASE("every instruction set of this machine passes the self-test") {
+  for (isa target : isas_here())
+    CHECK(vector_self_test(target));
 }

@@ -31,7 +31,9 @@ std::vector<isa> isas() {
   return out;
 }
 
-bool plain(weight_type type) { return info_of(type).block_weights == 1; }
+bool plain(weight_type type) {
+  return info_of(type).block_weights == 1;
+}
 
 std::vector<std::int64_t> column_counts(weight_type type) {
   if (plain(type))
@@ -82,9 +84,9 @@ std::vector<float> product(const packed_matrix& w, const float* x, int count, is
 }
 
 struct sums {
-  double value = 0;      // the product in double precision
-  double magnitude = 0;  // sum of |w| |x|
-  double rounding = 0;   // the most that rounding the input to bytes can change: sum of |w| * (block's largest |x|) / 254
+  double value = 0;     // the product in double precision
+  double magnitude = 0; // sum of |w| |x|
+  double rounding = 0;  // the most that rounding the input to bytes can change: sum of |w| * (block's largest |x|) / 254
 };
 
 sums exact_sums(const float* w, const float* x, std::int64_t columns) {
@@ -103,7 +105,9 @@ sums exact_sums(const float* w, const float* x, std::int64_t columns) {
 }
 
 // A weight with a minimum is summed in two parts, each up to about `parts` times the whole.
-double parts(weight_type type) { return plain(type) ? 1 : 40; }
+double parts(weight_type type) {
+  return plain(type) ? 1 : 40;
+}
 
 std::string name(weight_type type, isa target) {
   return std::string(info_of(type).name) + " on " + std::string(name_of(target));
@@ -161,7 +165,9 @@ TEST_CASE("products of any input stay within the rounding of the input to bytes"
       for (int i = 0; i < count; ++i)
         for (std::int64_t r = 0; r < rows; ++r) {
           const sums s = exact_sums(floats.data() + r * columns, x.data() + i * columns, columns);
-          const double slack = (w.input_kind() == row_kind::q8 ? 1.01 * s.rounding : w.input_kind() == row_kind::bf16 ? 0x1p-16 * s.magnitude : 0) +
+          const double slack = (w.input_kind() == row_kind::q8     ? 1.01 * s.rounding
+                                : w.input_kind() == row_kind::bf16 ? 0x1p-16 * s.magnitude
+                                                                   : 0) +
                                columns * 0x1p-24 * parts(type) * s.magnitude;
           const double difference = static_cast<double>(y[static_cast<std::size_t>(i * rows + r)]) - s.value;
           worst = std::max(worst, std::fabs(difference) / slack);
@@ -194,7 +200,8 @@ TEST_CASE("a row's outputs have the same bits alone, in any batch and in any sli
         CAPTURE(count);
         std::vector<slice> slices;
         for (std::int64_t at = 0; at < rows;) {
-          const auto tiles = 1 + static_cast<std::int64_t>(random_at(seed + static_cast<std::uint64_t>(count), static_cast<std::uint64_t>(at)) % 5);
+          const auto tiles = 1 + static_cast<std::int64_t>(
+                                     random_at(seed + static_cast<std::uint64_t>(count), static_cast<std::uint64_t>(at)) % 5);
           const std::int64_t end = std::min(rows, at + tiles * w.tile_rows());
           slices.push_back({at, end});
           at = end;
@@ -248,30 +255,40 @@ TEST_CASE("the largest weights against the largest inputs saturate nothing") {
     for (weight_type type : all_types) {
       if (plain(type))
         continue;
-      for (int pattern = 0; pattern < 4; ++pattern) {
-        CAPTURE(name(type, target));
-        CAPTURE(pattern);
-        constexpr std::int64_t rows = 16, columns = 512;
-        random_weights weights(type, rows, columns, 21);
-        // All quants at one end: every byte of the block but its scales, which keep their places.
-        const random_weights original(type, rows, columns, 21);
-        const std::byte end = pattern % 2 == 0 ? std::byte{0xff} : type == weight_type::q8_0 ? std::byte{0x80} : std::byte{0};
-        const auto block = static_cast<std::size_t>(info_of(type).block_bytes);
-        const std::size_t head = type == weight_type::q6_k ? 0 : plain(type) || block < 18 ? 0 : type == weight_type::q4_k || type == weight_type::q5_k ? 16 : type == weight_type::q4_1 || type == weight_type::q5_1 ? 4 : 2;
-        const std::size_t tail = type == weight_type::q6_k ? 18 : 0;
-        auto& bytes = weights.bytes();
-        for (std::size_t at = 0; at < bytes.size(); at += block)
-          for (std::size_t i = head; i < block - tail; ++i)
-            bytes[at + i] = type == weight_type::q8_0 && pattern % 2 == 0 ? std::byte{0x7f} : end;
-        std::vector<float> x(columns, pattern < 2 ? 127.0f : -127.0f);
-        const std::vector<float> floats = weights.floats();
-        const packed_matrix w = packed_matrix::pack(weights.view(), target);
-        const std::vector<float> y = product(w, x.data(), 1, target);
-        for (std::int64_t r = 0; r < rows; ++r) {
-          const sums s = exact_sums(floats.data() + r * columns, x.data(), columns);
-          CHECK(std::fabs(static_cast<double>(y[static_cast<std::size_t>(r)]) - s.value) <= 1e-5 * s.magnitude * parts(type) / 10 + 1e-6);
+      for (bool top : {true, false})
+        for (float value : {127.0f, -127.0f}) {
+          CAPTURE(name(type, target));
+          CAPTURE(top);
+          CAPTURE(value);
+          constexpr std::int64_t rows = 16, columns = 512;
+          random_weights weights(type, rows, columns, 21);
+          weights.set_all_levels(top);
+          const std::vector<float> x(columns, value), floats = weights.floats();
+          const packed_matrix w = packed_matrix::pack(weights.view(), target);
+          const std::vector<float> y = product(w, x.data(), 1, target);
+          for (std::int64_t r = 0; r < rows; ++r) {
+            const sums s = exact_sums(floats.data() + r * columns, x.data(), columns);
+            CHECK(std::fabs(static_cast<double>(y[static_cast<std::size_t>(r)]) - s.value) <=
+                  columns * 0x1p-24 * parts(type) * s.magnitude + 1e-6);
+          }
         }
-      }
+    }
+}
+
+TEST_CASE("packing in parts, in any order, gives what packing at once gives") {
+  for (isa target : isas())
+    for (weight_type type : all_types) {
+      CAPTURE(name(type, target));
+      constexpr std::int64_t rows = 75, columns = 256;
+      const random_weights weights(type, rows, columns, 61);
+      const std::vector<float> x = any_inputs(2, columns, 62);
+      const packed_matrix whole = packed_matrix::pack(weights.view(), target);
+      packed_matrix parts = packed_matrix::make_room(weights.view(), target);
+      const std::int64_t cut = parts.tiles() / 3;
+      parts.pack_tiles(weights.view(), cut, parts.tiles());
+      parts.pack_tiles(weights.view(), 0, cut);
+      CHECK(same_bits(product(parts, x.data(), 2, target).data(), product(whole, x.data(), 2, target).data(), 2 * rows));
+      CHECK(parts.bytes() == whole.bytes());
     }
 }
 

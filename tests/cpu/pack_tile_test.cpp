@@ -18,55 +18,57 @@ namespace {
 // Reads weight (lane, column) back out of a packed tile, by the layout that matmul_forms.hpp describes.
 class tile_reader {
 public:
-  tile_reader(weight_type type, tile_shape shape, const std::byte* tile) : type_(type), shape_(shape), L_(shape.lanes), tile_(tile) {}
+  tile_reader(weight_type type, tile_shape shape, const std::byte* tile)
+      : type_(type), shape_(shape), L_(shape.lanes), tile_(tile) {}
 
   float at(int lane, int column) const {
     switch (type_) {
-      case weight_type::f32: {
-        float value;
-        std::memcpy(&value, tile_ + (column * L_ + lane) * 4, 4);
-        return value;
-      }
-      case weight_type::f16: return half((column * L_ + lane) * 2);
-      case weight_type::bf16: {
-        const int at = (column / 2 * L_ + lane) * 4 + column % 2 * 2;
-        const std::uint32_t bits = static_cast<std::uint32_t>(u8(at) | u8(at + 1) << 8) << 16;
-        float value;
-        std::memcpy(&value, &bits, 4);
-        return value;
-      }
-      case weight_type::q8_0: return signed_byte(block(32, 2, 0, column), lane, column) * half(block(32, 2, 0, column) + 32 * L_ + 2 * lane);
-      case weight_type::q4_0: {
-        const int b = block(16, 2, 0, column);
-        return static_cast<float>(nibble(b, lane, column) - 8) * half(b + 16 * L_ + 2 * lane);
-      }
-      case weight_type::q4_1: {
-        const int b = block(16, 4, 0, column);
-        return static_cast<float>(nibble(b, lane, column)) * half(b + 16 * L_ + 2 * lane) + half(b + 18 * L_ + 2 * lane);
-      }
-      case weight_type::q5_0: {
-        const int b = block(32, 2, 0, column);
-        return static_cast<float>(byte(b, lane, column) - 16) * half(b + 32 * L_ + 2 * lane);
-      }
-      case weight_type::q5_1: {
-        const int b = block(32, 4, 0, column);
-        return static_cast<float>(byte(b, lane, column)) * half(b + 32 * L_ + 2 * lane) + half(b + 34 * L_ + 2 * lane);
-      }
-      case weight_type::q4_k: {
-        const int b = block(16, 2, 4, column), s = super(16, 2, 4, column);
-        return half(s + 2 * lane) * static_cast<float>(u8(b + 16 * L_ + lane)) * static_cast<float>(nibble(b, lane, column)) -
-               half(s + 2 * L_ + 2 * lane) * static_cast<float>(u8(b + 17 * L_ + lane));
-      }
-      case weight_type::q5_k: {
-        const int b = block(32, 2, 4, column), s = super(32, 2, 4, column);
-        return half(s + 2 * lane) * static_cast<float>(u8(b + 32 * L_ + lane)) * static_cast<float>(byte(b, lane, column)) -
-               half(s + 2 * L_ + 2 * lane) * static_cast<float>(u8(b + 33 * L_ + lane));
-      }
-      case weight_type::q6_k: {
-        const int b = block(32, 2, 2, column), s = super(32, 2, 2, column);
-        const int scale = static_cast<std::int8_t>(u8(b + (32 + column % 32 / 16) * L_ + lane));
-        return half(s + 2 * lane) * static_cast<float>(scale) * static_cast<float>(byte(b, lane, column) - 32);
-      }
+    case weight_type::f32: {
+      float value;
+      std::memcpy(&value, tile_ + (column * L_ + lane) * 4, 4);
+      return value;
+    }
+    case weight_type::f16: return half((column * L_ + lane) * 2);
+    case weight_type::bf16: {
+      const int at = (column / 2 * L_ + lane) * 4 + column % 2 * 2;
+      const std::uint32_t bits = static_cast<std::uint32_t>(u8(at) | u8(at + 1) << 8) << 16;
+      float value;
+      std::memcpy(&value, &bits, 4);
+      return value;
+    }
+    case weight_type::q8_0:
+      return signed_byte(block(32, 2, 0, column), lane, column) * half(block(32, 2, 0, column) + 32 * L_ + 2 * lane);
+    case weight_type::q4_0: {
+      const int b = block(16, 2, 0, column);
+      return static_cast<float>(nibble(b, lane, column) - 8) * half(b + 16 * L_ + 2 * lane);
+    }
+    case weight_type::q4_1: {
+      const int b = block(16, 4, 0, column);
+      return static_cast<float>(nibble(b, lane, column)) * half(b + 16 * L_ + 2 * lane) + half(b + 18 * L_ + 2 * lane);
+    }
+    case weight_type::q5_0: {
+      const int b = block(32, 2, 0, column);
+      return static_cast<float>(byte(b, lane, column) - 16) * half(b + 32 * L_ + 2 * lane);
+    }
+    case weight_type::q5_1: {
+      const int b = block(32, 4, 0, column);
+      return static_cast<float>(byte(b, lane, column)) * half(b + 32 * L_ + 2 * lane) + half(b + 34 * L_ + 2 * lane);
+    }
+    case weight_type::q4_k: {
+      const int b = block(16, 2, 4, column), s = super(16, 2, 4, column);
+      return half(s + 2 * lane) * static_cast<float>(u8(b + 16 * L_ + lane)) * static_cast<float>(nibble(b, lane, column)) -
+             half(s + 2 * L_ + 2 * lane) * static_cast<float>(u8(b + 17 * L_ + lane));
+    }
+    case weight_type::q5_k: {
+      const int b = block(32, 2, 4, column), s = super(32, 2, 4, column);
+      return half(s + 2 * lane) * static_cast<float>(u8(b + 32 * L_ + lane)) * static_cast<float>(byte(b, lane, column)) -
+             half(s + 2 * L_ + 2 * lane) * static_cast<float>(u8(b + 33 * L_ + lane));
+    }
+    case weight_type::q6_k: {
+      const int b = block(32, 2, 2, column), s = super(32, 2, 2, column);
+      const int scale = static_cast<std::int8_t>(u8(b + (32 + column % 32 / 16) * L_ + lane));
+      return half(s + 2 * lane) * static_cast<float>(scale) * static_cast<float>(byte(b, lane, column) - 32);
+    }
     }
     return 0;
   }

@@ -1,5 +1,6 @@
 #include "tests/support/random_weights.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -15,17 +16,17 @@ struct half_offsets {
 
 half_offsets halves_of(weight_type type) {
   switch (type) {
-    case weight_type::f32:
-    case weight_type::f16:
-    case weight_type::bf16: return {};
-    case weight_type::q8_0:
-    case weight_type::q4_0:
-    case weight_type::q5_0: return {.first = 0};
-    case weight_type::q4_1:
-    case weight_type::q5_1:
-    case weight_type::q4_k:
-    case weight_type::q5_k: return {.first = 0, .second = 2};
-    case weight_type::q6_k: return {.first = 208};
+  case weight_type::f32:
+  case weight_type::f16:
+  case weight_type::bf16: return {};
+  case weight_type::q8_0:
+  case weight_type::q4_0:
+  case weight_type::q5_0: return {.first = 0};
+  case weight_type::q4_1:
+  case weight_type::q5_1:
+  case weight_type::q4_k:
+  case weight_type::q5_k: return {.first = 0, .second = 2};
+  case weight_type::q6_k: return {.first = 208};
   }
   return {};
 }
@@ -66,6 +67,31 @@ random_weights::random_weights(weight_type type, std::int64_t rows, std::int64_t
         put(at + static_cast<std::size_t>(halves.second), sane_half(random_at(seed, counter++)));
     }
   }
+}
+
+void random_weights::set_all_levels(bool top) {
+  // The scales stand before the levels, but for Q6_K, where they stand behind.
+  std::size_t head = 0, tail = 0;
+  switch (view_.type) {
+  case weight_type::f32:
+  case weight_type::f16:
+  case weight_type::bf16: return;
+  case weight_type::q8_0:
+  case weight_type::q4_0:
+  case weight_type::q5_0: head = 2; break;
+  case weight_type::q4_1:
+  case weight_type::q5_1: head = 4; break;
+  case weight_type::q4_k:
+  case weight_type::q5_k: head = 16; break;
+  case weight_type::q6_k: tail = 18; break;
+  }
+  const bool is_signed = view_.type == weight_type::q8_0;
+  const std::byte level = top ? std::byte{is_signed ? std::uint8_t{0x7f} : std::uint8_t{0xff}}
+                              : std::byte{is_signed ? std::uint8_t{0x80} : std::uint8_t{0}};
+  const auto block = static_cast<std::size_t>(info_of(view_.type).block_bytes);
+  for (std::size_t at = 0; at < bytes_.size(); at += block)
+    std::fill(bytes_.begin() + static_cast<std::ptrdiff_t>(at + head),
+              bytes_.begin() + static_cast<std::ptrdiff_t>(at + block - tail), level);
 }
 
 std::vector<float> random_weights::floats() const {
