@@ -193,7 +193,8 @@ async def drive(page):
 
 
 async def main():
-    with tempfile.TemporaryDirectory() as profile:
+    # The browser's own children may still write for a moment after it ended.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = subprocess.Popen([chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
                                     "--disable-dev-shm-usage", "--remote-debugging-port=0", "--remote-allow-origins=*",
                                     f"--user-data-dir={profile}", "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
