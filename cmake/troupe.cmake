@@ -22,6 +22,9 @@ function(troupe_library name)
   target_include_directories(troupe_${name} PUBLIC ${CMAKE_SOURCE_DIR})
 endfunction()
 
+# AddressSanitizer's quarantine of freed memory would look like a leak to tests that watch the resident size.
+set(troupe_test_environment "ASAN_OPTIONS=quarantine_size_mb=4;TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp")
+
 # troupe_test(name LABEL unit SOURCES ... LINK ...): doctest program test_<name>, one ctest entry.
 function(troupe_test name)
   cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;LINK" ${ARGN})
@@ -33,5 +36,5 @@ function(troupe_test name)
     set(arg_TIMEOUT 120)
   endif()
   add_test(NAME ${name} COMMAND test_${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${troupe_test_environment}")
 endfunction()
