@@ -30,6 +30,7 @@
 // follows from supervision: whoever waits for a dead actor hears of its death by peers_changed and asks its successor.
 // A message to an actor that died is dropped.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <string>
 #include <variant>
@@ -77,6 +78,7 @@ struct end_session {
 struct prepare_prompt {
   std::uint64_t number = 0;
   generation_request_ptr request;
+  std::shared_ptr<const std::atomic<bool>> unwanted; // true once the request was cancelled or has ended
 };
 
 struct prompt_prepared {

@@ -163,7 +163,7 @@ result<std::unique_ptr<runtime>> runtime::start(runtime_parts parts) {
     company.schedule.shard_pages.push_back(shard.pages);
   company.schedule.running_max = parts.running_max;
   // The gate has counted already; here all that it admits may wait at once.
-  company.schedule.waiting_max = std::min(limits::waiting_requests_max, parts.running_max + parts.waiting_max);
+  company.schedule.waiting_max = parts.running_max + parts.waiting_max;
   company.schedule.step_tokens = std::min(parts.step_tokens, shape.step_tokens_max);
   company.workers = static_cast<std::uint32_t>(parts.workers);
   company.context = inside->context = make_context(parts);

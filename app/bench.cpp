@@ -89,7 +89,7 @@ bench_sample run_one(const bench_options& options, const std::string& url, const
 
 int bench_command(const settings& s, const bench_options& options, const std::string& program) {
   child_server child;
-  std::string url = options.url;
+  std::string url = base_url(options.url);
   if (url.empty()) {
     auto started = child_server::start(program, s);
     if (!started) {
@@ -118,6 +118,10 @@ int bench_command(const settings& s, const bench_options& options, const std::st
     client.join();
   std::fprintf(stderr, "\n");
   const auto f = figures_of(samples, seconds_since(start));
+  if (f.errors == f.requests) {
+    std::fprintf(stderr, "troupe bench: every request failed; the first: %s\n", samples.front().error.c_str());
+    return 1;
+  }
   std::printf("%d requests, %d at once, about %d prompt words, %d tokens each, seed %d\n", f.requests, options.concurrency,
               options.prompt_tokens, options.max_tokens, options.seed);
   std::printf("%-24s %12s %12s\n", "", "p50", "p95");

@@ -161,8 +161,11 @@ int converse(const chat_options& options, const answer_fn& ask) {
 } // namespace
 
 int chat_command(const settings& s, const chat_options& options) {
-  if (!options.url.empty())
-    return converse(options, [&](const auto& messages) { return ask_server(options, messages); });
+  if (!options.url.empty()) {
+    chat_options at = options;
+    at.url = base_url(options.url);
+    return converse(at, [&](const auto& messages) { return ask_server(at, messages); });
+  }
   const auto engine = start_engine(s, stderr_log(log_level::warning));
   if (!engine) {
     std::fprintf(stderr, "troupe chat: %s\n", engine.fault().message.c_str());

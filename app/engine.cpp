@@ -15,6 +15,7 @@
 namespace troupe {
 namespace {
 
+constexpr const char* default_model = "models/tiny"; // as seen from the repository's root
 constexpr int default_kv_tokens = 8 * 4096; // room for eight chats of 4,096 tokens
 
 struct kv_plan {
@@ -36,6 +37,9 @@ result<kv_plan> plan_kv(const settings& s, const hyperparameters& shape) {
   const auto pages_of = [](std::uint64_t tokens) { return (tokens + limits::page_tokens - 1) / limits::page_tokens; };
   std::uint64_t pages = std::max(pages_of(default_kv_tokens), shards * pages_of(static_cast<std::uint64_t>(wanted)));
   std::uint64_t most = physical_memory() / 4 / page_bytes;
+  if (static_cast<std::uint64_t>(s.memory.kv_mib) << 20 > physical_memory())
+    return fail(errc::no_memory, "memory.kv_mib: " + std::to_string(s.memory.kv_mib) + " MiB are more than this machine's " +
+                                     std::to_string(physical_memory() >> 20) + " MiB");
   if (s.memory.kv_mib)
     pages = most = (static_cast<std::uint64_t>(s.memory.kv_mib) << 20) / page_bytes;
   pages = std::min({pages, most, static_cast<std::uint64_t>(limits::kv_pages_max)});
@@ -95,9 +99,7 @@ result<std::optional<chat_template>> choose_template(const settings& s, const mo
   return std::optional<chat_template>(std::move(*made));
 }
 
-std::string name_for_clients(const settings& s, const std::filesystem::path& path, const hyperparameters& shape) {
-  if (!s.model.alias.empty())
-    return s.model.alias;
+std::string own_name(const std::filesystem::path& path, const hyperparameters& shape) {
   if (!shape.name.empty())
     return shape.name;
   const auto clean = path.has_filename() ? path : path.parent_path();
@@ -107,7 +109,7 @@ std::string name_for_clients(const settings& s, const std::filesystem::path& pat
 } // namespace
 
 result<std::unique_ptr<runtime>> start_engine(const settings& s, const log_sink& log) {
-  const std::filesystem::path path = s.model.path.empty() ? "models/tiny" : s.model.path;
+  const std::filesystem::path path = s.model.path.empty() ? default_model : s.model.path;
   auto file = open_model(path);
   if (!file)
     return fail(file.fault().code, path.string() + ": " + file.fault().message);
@@ -135,7 +137,7 @@ result<std::unique_ptr<runtime>> start_engine(const settings& s, const log_sink&
   const auto device_shape = (*made)->shape();
 
   runtime_parts parts;
-  parts.model.name = name_for_clients(s, path, shape);
+  parts.model.name = own_name(path, shape);
   parts.model.context_tokens = kv->context_tokens;
   parts.model.chat_template = *chat ? std::string(name_of((*chat)->kind())) : std::string();
   parts.model.created = static_cast<std::int64_t>(std::time(nullptr));

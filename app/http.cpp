@@ -11,7 +11,7 @@ namespace {
 
 struct call_state {
   CURL* handle = nullptr;
-  http_answer answer;
+  http_reply answer;
   const std::function<bool(std::string_view)>* on_bytes = nullptr;
 };
 
@@ -28,10 +28,22 @@ std::size_t take_bytes(char* data, std::size_t size, std::size_t count, void* us
   return bytes;
 }
 
+constexpr long stall_seconds = 900; // longer than the server lets an answer rest, and than a queue of slow ones takes
+
 } // namespace
 
-result<http_answer> http_call(const std::string& url, const std::string& body, const std::string& key,
-                              const std::function<bool(std::string_view)>& on_bytes) {
+std::string base_url(std::string url) {
+  const auto drop = [&url](std::string_view end) {
+    if (url.size() > end.size() && url.compare(url.size() - end.size(), end.size(), end) == 0)
+      url.resize(url.size() - end.size());
+  };
+  drop("/");
+  drop("/v1");
+  return url;
+}
+
+result<http_reply> http_call(const std::string& url, const std::string& body, const std::string& key,
+                             const std::function<bool(std::string_view)>& on_bytes) {
   const std::unique_ptr<CURL, void (*)(CURL*)> handle(curl_easy_init(), curl_easy_cleanup);
   if (!handle)
     return fail(errc::no_memory, "no memory for an HTTP client");
@@ -45,6 +57,8 @@ result<http_answer> http_call(const std::string& url, const std::string& body, c
   curl_easy_setopt(handle.get(), CURLOPT_HTTPHEADER, headers);
   curl_easy_setopt(handle.get(), CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(handle.get(), CURLOPT_CONNECTTIMEOUT, 10L);
+  curl_easy_setopt(handle.get(), CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(handle.get(), CURLOPT_LOW_SPEED_TIME, stall_seconds);
   curl_easy_setopt(handle.get(), CURLOPT_TCP_NODELAY, 1L);
   curl_easy_setopt(handle.get(), CURLOPT_WRITEFUNCTION, take_bytes);
   curl_easy_setopt(handle.get(), CURLOPT_WRITEDATA, &state);

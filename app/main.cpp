@@ -6,6 +6,8 @@
 #include <iterator>
 
 #include "app/commands.hpp"
+#include "config/limits.hpp"
+#include "model/chat_template.hpp"
 
 namespace {
 
@@ -26,8 +28,9 @@ void add_setting_flags(CLI::App& command, setting_flags& flags) {
   command.add_option("--set", flags.overrides, "one setting: section.key=value; may be repeated");
   command.add_option("--model", flags.model, "a GGUF file or a Hugging Face folder");
   command.add_option("--alias", flags.alias, "the model's name for clients");
-  command.add_option("--chat-template", flags.chat_template, "qwen3, qwen2.5, chatml, smollm2 or llama3");
-  command.add_option("--threads", flags.threads, "compute threads; 0: the cores of this process");
+  command.add_option("--chat-template", flags.chat_template, template_names());
+  command.add_option("--threads", flags.threads, "compute threads; 0: the cores of this process")
+      ->check(CLI::Range(0, limits::cpu_threads_max));
 }
 
 result<settings> read_settings(const setting_flags& flags) {
@@ -73,9 +76,15 @@ int with_settings(const setting_flags& flags, Run run) {
   return run(*s);
 }
 
-} // namespace
+// What was printed may not have arrived: a full disk, a closed pipe.
+int with_output(int status) {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout))
+    return status;
+  std::fprintf(stderr, "troupe: standard output could not be written\n");
+  return status == 0 ? 1 : status;
+}
 
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app{"Troupe serves a language model to many chats at once, as a company of actors."};
   app.require_subcommand(1);
   setting_flags flags;
@@ -95,10 +104,10 @@ int main(int argc, char** argv) {
   chat->add_option("--key", chat_with.key, "the server's API key");
   chat->add_option("--system", chat_with.system, "system message");
   chat->add_option("--max-tokens", chat_with.max_tokens, "longest answer")->check(CLI::Range(1, 1 << 20));
-  chat->add_option("--temperature", chat_with.temperature, "0: greedy")->check(CLI::Range(0.0, 5.0));
+  chat->add_option("--temperature", chat_with.temperature, "0: greedy")->check(CLI::Range(0.0, static_cast<double>(limits::temperature_max)));
   bool think = false, no_think = false;
-  chat->add_flag("--think", think, "with a think block, where the model has one");
-  chat->add_flag("--no-think", no_think, "without a think block");
+  auto* with_think = chat->add_flag("--think", think, "with a think block, where the model has one");
+  chat->add_flag("--no-think", no_think, "without a think block")->excludes(with_think);
 
   auto* bench = app.add_subcommand("bench", "measure a running server, or one that it starts");
   add_setting_flags(*bench, flags);
@@ -108,7 +117,7 @@ int main(int argc, char** argv) {
   bench->add_option("--json", measure.json, "write the figures to this file too");
   bench->add_option("--concurrency", measure.concurrency, "requests at once")->check(CLI::Range(1, 1024));
   bench->add_option("--requests", measure.requests, "requests in all")->check(CLI::Range(1, 1'000'000));
-  bench->add_option("--prompt-tokens", measure.prompt_tokens, "words a prompt")->check(CLI::Range(1, 100'000));
+  bench->add_option("--prompt-tokens", measure.prompt_tokens, "length of a prompt, in words")->check(CLI::Range(1, 100'000));
   bench->add_option("--max-tokens", measure.max_tokens, "tokens an answer")->check(CLI::Range(1, 100'000));
   bench->add_option("--seed", measure.seed, "of the prompts");
 
@@ -131,7 +140,11 @@ int main(int argc, char** argv) {
   convert->add_option("to", to, "the GGUF file to write")->required();
   convert->add_option("--type", converted.type, "weight type: f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k, q6_k");
 
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
 
   if (*serve)
     return with_settings(flags, [&](const settings& s) {
@@ -156,3 +169,7 @@ int main(int argc, char** argv) {
   converted.to = to;
   return convert_command(converted);
 }
+
+} // namespace
+
+int main(int argc, char** argv) { return with_output(run(argc, argv)); }

@@ -1,4 +1,6 @@
 // inspect, tokenize, convert: the commands that look at a model file without running it.
+#include <unistd.h>
+
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -56,10 +58,13 @@ int convert_command(const convert_options& options) {
     if (!type)
       return report("convert", {errc::invalid_argument, "unknown weight type '" + options.type + "'"});
   }
-  const auto done = convert_to_gguf(options.from, options.to, type, [](std::uint64_t bytes, std::uint64_t total) {
-    std::fprintf(stderr, "\r%3.0f%%", 100.0 * static_cast<double>(bytes) / static_cast<double>(total));
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const auto done = convert_to_gguf(options.from, options.to, type, [terminal](std::uint64_t bytes, std::uint64_t total) {
+    if (terminal)
+      std::fprintf(stderr, "\r%3.0f%%", 100.0 * static_cast<double>(bytes) / static_cast<double>(total));
   });
-  std::fprintf(stderr, "\n");
+  if (terminal)
+    std::fprintf(stderr, "\n");
   if (!done)
     return report("convert", done.fault());
   std::printf("%s\n", options.to.c_str());

@@ -1,6 +1,7 @@
 // `troupe serve`: opens the port at once (so that a host can watch /health while the model loads), loads the model, prints one
 // ready line, and drains on SIGTERM, SIGINT or, where asked, when standard input closes.
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -8,7 +9,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cerrno>
-#include <thread>
+#include <cstdlib>
+#include <future>
 
 #include "app/commands.hpp"
 #include "app/engine.hpp"
@@ -31,16 +33,18 @@ int blocked_signals() {
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-// Sleeps until a signal comes or, with_parent, standard input ends. False when it was told to stop by neither (an error).
-bool wait_for_end(int signals, bool with_parent) {
-  pollfd watched[2] = {{signals, POLLIN, 0}, {0, POLLIN, 0}};
+// Sleeps until a signal comes or, with_parent, standard input ends: false. Or until `ready`, where given, can be read: true.
+bool wait_for_end(int signals, bool with_parent, int ready = -1) {
+  pollfd watched[3] = {{signals, POLLIN, 0}, {with_parent ? 0 : -1, POLLIN, 0}, {ready, POLLIN, 0}};
   for (;;) {
-    if (poll(watched, with_parent ? 2 : 1, -1) < 0 && errno != EINTR)
+    if (poll(watched, 3, -1) < 0 && errno != EINTR)
       return false;
     if (watched[0].revents)
-      return true;
+      return false;
     char ignored[256];
-    if (with_parent && watched[1].revents && read(0, ignored, sizeof ignored) <= 0)
+    if (watched[1].revents && read(0, ignored, sizeof ignored) <= 0)
+      return false;
+    if (watched[2].revents)
       return true;
   }
 }
@@ -81,7 +85,18 @@ int serve_command(const settings& s) {
     std::fprintf(stderr, "troupe serve: %s\n", server.fault().message.c_str());
     return 1;
   }
-  auto engine = start_engine(s, log);
+  const int loaded = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  auto loading = std::async(std::launch::async, [&s, &log, loaded] {
+    auto made = start_engine(s, log);
+    eventfd_write(loaded, 1);
+    return made;
+  });
+  if (!wait_for_end(signals, s.process.exit_with_parent, loaded)) {
+    log(log_level::info, "told to end while the model was loading");
+    (*server)->stop(200ms);
+    std::_Exit(0); // loading can't be interrupted, and there is nothing to lose yet
+  }
+  auto engine = loading.get();
   if (!engine) {
     std::fprintf(stderr, "troupe serve: %s\n", engine.fault().message.c_str());
     return 1;
@@ -90,7 +105,7 @@ int serve_command(const settings& s) {
   const auto host = s.server.host.find(':') == std::string::npos ? s.server.host : "[" + s.server.host + "]";
   const auto url = "http://" + host + ":" + std::to_string((*server)->port());
   std::printf("{\"event\":\"ready\",\"url\":\"%s\",\"port\":%d,\"model\":\"%s\",\"pid\":%d}\n", json_escaped(url).c_str(),
-              (*server)->port(), json_escaped(port.model().name).c_str(), static_cast<int>(getpid()));
+              (*server)->port(), json_escaped(s.model.alias.empty() ? port.model().name : s.model.alias).c_str(), static_cast<int>(getpid()));
   std::fflush(stdout);
   log(log_level::info, "open " + url + "/ in a browser; clients use " + url + "/v1");
 

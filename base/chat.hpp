@@ -1,5 +1,6 @@
 // A conversation as every folder sees it: the edge parses into it, the chat template renders it.
 #pragma once
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -18,5 +19,13 @@ struct chat_message {
   std::vector<tool_call> tool_calls;
   std::string tool_call_id; // tool only
 };
+
+// The bytes of all its strings.
+inline std::size_t text_bytes(const chat_message& message) noexcept {
+  std::size_t bytes = message.role.size() + message.content.size() + message.reasoning.size() + message.tool_call_id.size();
+  for (const tool_call& call : message.tool_calls)
+    bytes += call.id.size() + call.name.size() + call.arguments.size();
+  return bytes;
+}
 
 } // namespace troupe

@@ -27,6 +27,7 @@ inline constexpr int context_tokens_max = 1 << 24;
 inline constexpr int page_tokens = 16;
 static_assert((page_tokens & (page_tokens - 1)) == 0, "positions are split by masks");
 inline constexpr int kv_shards_max = 64;
+inline constexpr int kv_mib_max = 1 << 24; // the settings are refused
 inline constexpr std::uint32_t kv_pages_max = 1u << 24; // a shard; more is refused at the start
 inline constexpr std::uint32_t kv_leases_max = 1024;    // a shard; beyond it a reservation is refused (no_memory)
 
@@ -48,7 +49,7 @@ inline constexpr int waiting_requests_max = 1024;
 inline constexpr int running_sequences_max = 256;
 
 // -- the batcher --
-inline constexpr int step_tokens_max = 1 << 16;         // the settings are refused
+inline constexpr int step_tokens_max = 8192;            // the settings are refused
 inline constexpr int end_tokens_max = 64;               // of a request; invalid_argument
 inline constexpr int priority_max = 100;                // and -100; invalid_argument
 inline constexpr int reservations_outstanding_max = 16; // further ones wait for an answer
@@ -57,35 +58,43 @@ inline constexpr int step_failures_max = 2;             // in a row with one seq
 static_assert(kv_leases_max >= 2 * static_cast<std::uint32_t>(running_sequences_max), "leases being released count, too");
 
 // -- the edge --
-inline constexpr std::size_t header_bytes_max = 16u << 10;
-inline constexpr std::size_t body_bytes_max = 16u << 20;
-inline constexpr std::size_t websocket_message_bytes_max = 16u << 20;
+inline constexpr std::size_t header_bytes_max = 16u << 10;            // 431; a chunk's or trailer's, too
+inline constexpr std::size_t body_bytes_max = 16u << 20;              // 413
+inline constexpr std::size_t websocket_message_bytes_max = 16u << 20; // close 1009
 inline constexpr int connections_max = 12'000;              // 429 or refused accept
+inline constexpr int edge_threads_max = 64;                // the settings are refused
+inline constexpr int cpu_threads_max = 1024;               // the settings are refused
 inline constexpr std::size_t send_queue_bytes_max = 4u << 20; // cancel the request, close 1013
-inline constexpr int json_depth_max = 64;
-inline constexpr int websocket_lanes_max = 16;
-inline constexpr int websocket_lane_queue_max = 8;
+inline constexpr int json_depth_max = 64;                   // invalid_argument
+inline constexpr int websocket_lanes_max = 16;              // queue_full
+inline constexpr int websocket_lane_queue_max = 8;          // queue_full
 inline constexpr int stored_responses_max = 4096;           // oldest is dropped
 inline constexpr std::size_t stored_responses_bytes_max = 256u << 20; // oldest is dropped
 inline constexpr int socket_stored_responses_max = 128;     // of one socket, with store:false; oldest is dropped
-inline constexpr std::size_t metadata_bytes_max = 64u << 10;
+inline constexpr std::size_t socket_stored_bytes_max = 16u << 20;     // of these; oldest is dropped
+inline constexpr std::size_t conversation_bytes_max = 16u << 20; // of a response and those before it; too_large
+inline constexpr std::size_t websocket_waiting_bytes_max = 32u << 20; // of one socket's waiting requests; queue_full
+inline constexpr std::size_t buffered_input_bytes_max = 512u << 20;   // of all connections: 429, close 1013
+inline constexpr std::size_t metadata_bytes_max = 64u << 10;          // too_large
 inline constexpr std::size_t pipelined_bytes_max = 64u << 10; // read ahead of an unfinished answer; then the connection ends
 inline constexpr std::size_t linger_bytes_max = 1u << 20;     // read and dropped after a refusal, so that the client sees it
 inline constexpr std::size_t websocket_read_pause_bytes = 1u << 20; // queued to a peer; it is not read until it reads
 inline constexpr int refused_connections_max = 64;          // over the cap but told so with 429; beyond: closed unanswered
-inline constexpr auto header_deadline = 10s;
-inline constexpr auto body_deadline = 60s;
-inline constexpr auto idle_connection_deadline = 120s;
+inline constexpr auto header_deadline = 10s;                // 408, or closed where nothing came
+inline constexpr auto body_deadline = 60s;                  // 408
+inline constexpr auto idle_connection_deadline = 120s;      // closed
 inline constexpr auto websocket_ping_interval = 20s;
 inline constexpr auto websocket_pong_deadline = 25s;        // no byte since the ping: close 1011
 inline constexpr auto websocket_life = 60min;               // then running responses end and the socket closes with 1001
 inline constexpr auto write_stall_deadline = 30s;           // no byte taken by the peer: cancel and drop
 inline constexpr auto sse_ping_interval = 10s;
-inline constexpr auto linger_deadline = 5s;
+inline constexpr auto answer_stall_deadline = 10min;        // no event of a request, queued or running: cancel, timeout
+inline constexpr auto linger_deadline = 5s;                 // closed
 inline constexpr auto edge_tick = 5s;                       // all edge deadlines are checked at this pace
 
 // -- actors --
-inline constexpr auto shutdown_deadline = 5s;
+inline constexpr auto shutdown_deadline = 5s;              // unless the settings choose another
+inline constexpr std::chrono::milliseconds shutdown_ms_max = 10min; // the settings are refused
 inline constexpr int restarts_max = 10; // within restart_window; then new work is refused
 inline constexpr auto restart_window = 60s;
 inline constexpr auto restart_delay_min = 20ms; // before the second restart within the window; the first comes at once

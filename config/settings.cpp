@@ -5,7 +5,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <optional>
 #include <variant>
+
+#include <unistd.h>
+
+#include "config/limits.hpp"
 
 namespace troupe {
 namespace {
@@ -37,23 +42,23 @@ std::vector<setting_row> rows_of(settings& s) {
       {"model", "chat_template", text_setting{&s.model.chat_template}},
       {"server", "host", text_setting{&s.server.host}},
       {"server", "port", integer_setting{&s.server.port, 0, 65'535}},
-      {"server", "threads", integer_setting{&s.server.threads, 1, 64}},
-      {"server", "connections_max", integer_setting{&s.server.connections_max, 1, 100'000}},
-      {"server", "send_queue_kib_max", integer_setting{&s.server.send_queue_kib_max, 64, 1 << 20}},
+      {"server", "threads", integer_setting{&s.server.threads, 1, limits::edge_threads_max}},
+      {"server", "connections_max", integer_setting{&s.server.connections_max, 1, limits::connections_max}},
+      {"server", "send_queue_kib_max", integer_setting{&s.server.send_queue_kib_max, 64, static_cast<int>(limits::send_queue_bytes_max >> 10)}},
       {"server", "echo_route", switch_setting{&s.server.echo_route}},
       {"server", "api_keys", list_setting{&s.server.api_keys}},
       {"server", "allowed_origins", list_setting{&s.server.allowed_origins}},
-      {"cpu", "threads", integer_setting{&s.cpu.threads, 0, 1024}},
+      {"cpu", "threads", integer_setting{&s.cpu.threads, 0, limits::cpu_threads_max}},
       {"cpu", "isa", text_setting{&s.cpu.isa}},
-      {"memory", "context_tokens", integer_setting{&s.memory.context_tokens, 0, 1 << 24}},
-      {"memory", "kv_mib", integer_setting{&s.memory.kv_mib, 0, 1 << 24}},
-      {"memory", "kv_shards", integer_setting{&s.memory.kv_shards, 1, 64}},
+      {"memory", "context_tokens", integer_setting{&s.memory.context_tokens, 0, limits::context_tokens_max}},
+      {"memory", "kv_mib", integer_setting{&s.memory.kv_mib, 0, limits::kv_mib_max}},
+      {"memory", "kv_shards", integer_setting{&s.memory.kv_shards, 1, limits::kv_shards_max}},
       {"memory", "prefix_reuse", switch_setting{&s.memory.prefix_reuse}},
-      {"scheduler", "running_max", integer_setting{&s.scheduler.running_max, 1, 256}},
-      {"scheduler", "waiting_max", integer_setting{&s.scheduler.waiting_max, 0, 1024}},
-      {"scheduler", "step_tokens", integer_setting{&s.scheduler.step_tokens, 1, 8192}},
+      {"scheduler", "running_max", integer_setting{&s.scheduler.running_max, 1, limits::running_sequences_max}},
+      {"scheduler", "waiting_max", integer_setting{&s.scheduler.waiting_max, 1, limits::waiting_requests_max}},
+      {"scheduler", "step_tokens", integer_setting{&s.scheduler.step_tokens, 1, limits::step_tokens_max}},
       {"process", "exit_with_parent", switch_setting{&s.process.exit_with_parent}},
-      {"process", "shutdown_ms", integer_setting{&s.process.shutdown_ms, 100, 600'000}},
+      {"process", "shutdown_ms", integer_setting{&s.process.shutdown_ms, 100, static_cast<int>(limits::shutdown_ms_max.count())}},
       {"process", "fault_injection", switch_setting{&s.process.fault_injection}},
   };
 }
@@ -87,6 +92,8 @@ struct assign {
     return {};
   }
   result<void> operator()(const list_setting& target) const {
+    if (!text.empty() && text.find_first_not_of(',') == std::string_view::npos)
+      return fail(errc::invalid_argument, full_name(row) + ": '" + std::string(text) + "' is a list of nothing");
     target.value->clear();
     for (std::size_t begin = 0; begin <= text.size();) {
       const auto end = std::min(text.find(',', begin), text.size());
@@ -105,6 +112,47 @@ result<void> set(std::vector<setting_row>& rows, std::string_view section, std::
   return fail(errc::invalid_argument, "unknown setting '" + std::string(section) + "." + std::string(key) + "'");
 }
 
+// A value, or a list as one value with commas.
+std::optional<std::string> text_of(const YAML::Node& node) {
+  if (node.IsScalar())
+    return node.Scalar();
+  if (!node.IsSequence())
+    return std::nullopt;
+  std::string out;
+  for (const auto& item : node) {
+    if (!item.IsScalar())
+      return std::nullopt;
+    out += (out.empty() ? "" : ",") + item.Scalar();
+  }
+  return out;
+}
+
+// "TROUPE_" and the section and key in capitals.
+std::string environment_name(std::string_view section, std::string_view key) {
+  std::string name = "TROUPE_" + std::string(section) + "_" + std::string(key);
+  for (char& c : name)
+    if (c >= 'a' && c <= 'z')
+      c = static_cast<char>(c - 'a' + 'A');
+  return name;
+}
+
+// A misspelt name is an error where it is plainly meant for us: TROUPE_, a section, and no key of that section.
+result<void> check_environment(const std::vector<setting_row>& rows) {
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view line(*entry);
+    const auto name = line.substr(0, line.find('='));
+    bool ours = false, known = false;
+    for (const auto& row : rows) {
+      const auto prefix = environment_name(row.section, "");
+      ours = ours || (name.size() > prefix.size() && name.substr(0, prefix.size()) == prefix);
+      known = known || name == environment_name(row.section, row.key);
+    }
+    if (ours && !known)
+      return fail(errc::invalid_argument, "environment " + std::string(name) + ": there is no such setting");
+  }
+  return {};
+}
+
 } // namespace
 
 result<void> apply_yaml(settings& s, std::string_view text) {
@@ -121,11 +169,13 @@ result<void> apply_yaml(settings& s, std::string_view text) {
         return fail(errc::invalid_argument, "settings: section '" + name + "' is not a map");
       for (const auto& entry : section.second) {
         const auto key = entry.first.as<std::string>();
-        if (!entry.second.IsScalar())
-          return fail(errc::invalid_argument, name + "." + key + ": not a single value");
-        if (auto done = set(rows, name, key, entry.second.Scalar()); !done)
+        const auto value = text_of(entry.second);
+        if (!value)
+          return fail(errc::invalid_argument, "line " + std::to_string(entry.first.Mark().line + 1) + ": " + name + "." + key +
+                                                  ": neither a value nor a list of values");
+        if (auto done = set(rows, name, key, *value); !done)
           return fail(done.fault().code,
-                      "line " + std::to_string(entry.second.Mark().line + 1) + ": " + done.fault().message);
+                      "line " + std::to_string(entry.first.Mark().line + 1) + ": " + done.fault().message);
       }
     }
     return {};
@@ -144,11 +194,11 @@ result<void> apply_override(settings& s, std::string_view assignment) {
 }
 
 result<void> apply_environment(settings& s) {
-  for (const auto& row : rows_of(s)) {
-    std::string name = "TROUPE_" + std::string(row.section) + "_" + std::string(row.key);
-    for (char& c : name)
-      if (c >= 'a' && c <= 'z')
-        c = static_cast<char>(c - 'a' + 'A');
+  auto rows = rows_of(s);
+  if (auto known = check_environment(rows); !known)
+    return known.fault();
+  for (const auto& row : rows) {
+    const auto name = environment_name(row.section, row.key);
     const char* text = std::getenv(name.c_str());
     if (text == nullptr)
       continue;

@@ -14,7 +14,7 @@ namespace troupe {
 
 struct settings {
   struct {
-    std::string path;          // file or folder; empty: the bundled model
+    std::string path;          // file or folder; empty: models/tiny below the working folder
     std::string alias;         // the name clients use; empty: the model's own
     std::string chat_template; // empty: from the file
   } model;
@@ -46,7 +46,7 @@ struct settings {
   struct {
     bool exit_with_parent = false;
     int shutdown_ms = 5000;
-    bool fault_injection = false; // the kill routes that tests use
+    bool fault_injection = false; // runtime::kill works (tests and embedding hosts)
   } process;
 };
 

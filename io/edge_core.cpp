@@ -76,6 +76,7 @@ std::string edge_core::metrics_text() const {
   add("troupe_edge_refusals_total", "counter", "Requests answered with an error status.", counters.refusals_total.load());
   add("troupe_edge_disconnects_total", "counter", "Answers left by their client.", counters.disconnects_total.load());
   add("troupe_edge_overflows_total", "counter", "Clients dropped for reading too slowly.", counters.overflows_total.load());
+  add("troupe_edge_input_bytes", "gauge", "Large requests that arrive or are being answered.", input.bytes());
   add("troupe_edge_stored_responses", "gauge", "Responses kept for previous_response_id.", responses.size());
   add("troupe_edge_stored_response_bytes", "gauge", "Their size.", responses.bytes());
   return out;

@@ -10,8 +10,10 @@
 #include <string>
 
 #include "base/log.hpp"
+#include "config/limits.hpp"
 #include "io/edge.hpp"
 #include "io/http/access.hpp"
+#include "io/input_budget.hpp"
 #include "io/response_store.hpp"
 #include "io/server.hpp"
 #include "io/wire/answer_identity.hpp"
@@ -39,6 +41,7 @@ public:
   const log_sink log;
   const access_rules access;
   response_store responses;
+  input_budget input{limits::buffered_input_bytes_max};
   edge_counters counters;
   std::atomic<bool> draining{false};
 

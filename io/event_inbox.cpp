@@ -14,7 +14,15 @@ private:
 };
 
 struct size_of_event {
-  std::size_t operator()(const text_delta& e) const { return e.text.size() + e.logprobs.size() * sizeof(text_logprob); }
+  std::size_t operator()(const text_delta& e) const {
+    std::size_t bytes = e.text.size();
+    for (const text_logprob& each : e.logprobs) {
+      bytes += sizeof each + each.token.size();
+      for (const auto& top : each.top)
+        bytes += sizeof top + top.first.size();
+    }
+    return bytes;
+  }
   std::size_t operator()(const reasoning_delta& e) const { return e.text.size(); }
   std::size_t operator()(const tool_call_made& e) const { return e.call.name.size() + e.call.arguments.size(); }
   template <class Event>

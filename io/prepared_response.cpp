@@ -14,7 +14,7 @@ public:
   void encode(const generation_event& event, std::string& body) override {
     events_.clear();
     prepared_.stream->consume(event, events_);
-    if (prepared_.stream->ended() && !prepared_.stream->failed() && prepared_.store)
+    if (prepared_.stream->continuable() && prepared_.store)
       core_.responses.put(to_stored(prepared_));
     if (prepared_.streams)
       for (const response_event& e : events_)
@@ -50,6 +50,14 @@ std::optional<wire_fault> prepare_response(edge_core& core, const response_store
   if (out.conversation.size() > static_cast<std::size_t>(limits::messages_max))
     return wire_fault{
         errc::too_large, "The conversation has more than " + std::to_string(limits::messages_max) + " messages.", "input", {}};
+  std::size_t bytes = 0;
+  for (const auto& message : out.conversation)
+    bytes += text_bytes(*message);
+  if (bytes > limits::conversation_bytes_max)
+    return wire_fault{errc::too_large,
+                      "The conversation has more than " + std::to_string(limits::conversation_bytes_max) + " bytes.",
+                      "input",
+                      {}};
   out.generation = std::move(request.generation);
   out.generation.tenant = tenant;
   // Instructions hold for this response alone, as OpenAI has it: they are not part of the conversation.

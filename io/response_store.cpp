@@ -4,14 +4,11 @@ namespace troupe {
 namespace {
 
 std::size_t bytes_of(const chat_message& message) {
-  std::size_t bytes = sizeof(chat_message) + message.content.size() + message.reasoning.size();
-  for (const tool_call& call : message.tool_calls)
-    bytes += sizeof(tool_call) + call.name.size() + call.arguments.size();
-  return bytes;
+  return sizeof(chat_message) + text_bytes(message) + message.tool_calls.size() * sizeof(tool_call);
 }
 
 std::size_t own_bytes(const stored_response& response) {
-  return sizeof(stored_response) + response.json.size() + response.conversation.size() * sizeof(response.conversation[0]);
+  return sizeof(stored_response) + response.id.size() + response.tenant.size() + response.json.size() + response.conversation.size() * sizeof(response.conversation[0]);
 }
 
 } // namespace

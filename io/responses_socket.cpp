@@ -14,11 +14,17 @@ struct running_response {
   std::uint64_t run = 0;     // as the inbox names it
   std::uint64_t request = 0; // as the runtime names it
   bool started = false;
+  std::optional<steady_time> silent_since; // as the ticks see it; absent: an event came after the last one
   prepared_response prepared;
 };
 
+struct waiting_response {
+  std::size_t bytes = 0; // of its message
+  responses_request request;
+};
+
 struct lane {
-  std::deque<responses_request> waiting;
+  std::deque<waiting_response> waiting;
   std::optional<running_response> running;
 };
 
@@ -42,7 +48,7 @@ class responses_socket final : public socket_session {
 public:
   responses_socket(edge_core& core, std::shared_ptr<event_inbox> inbox, std::string tenant)
       : core_(core), inbox_(std::move(inbox)), tenant_(std::move(tenant)),
-        stored_(static_cast<std::size_t>(limits::socket_stored_responses_max), limits::stored_responses_bytes_max),
+        stored_(static_cast<std::size_t>(limits::socket_stored_responses_max), limits::socket_stored_bytes_max),
         opened_(std::chrono::steady_clock::now()) {}
 
   void on_message(std::string_view payload, bool binary, socket_output& out) override;
@@ -59,6 +65,7 @@ private:
   void advance(const std::string& stream_id, socket_output& out);
   void start(lane& in, responses_request request, socket_output& out);
   void refuse(const wire_fault& fault, std::string_view stream_id, socket_output& out);
+  void end_stalled(steady_time now, socket_output& out);
   void expire(socket_output& out);
   bool idle() const noexcept { return lanes_.empty(); }
 
@@ -70,6 +77,7 @@ private:
   std::map<std::string, lane> lanes_; // by stream_id; only those with work
   std::map<std::uint64_t, std::string> lane_of_run_;
   std::uint64_t runs_ = 0;
+  std::size_t waiting_bytes_ = 0;
   bool draining_ = false; // the server's end
   bool expired_ = false;  // the socket's life is over
   std::vector<response_event> events_;
@@ -117,7 +125,10 @@ void responses_socket::create(std::string_view payload, const std::string& strea
                    {},
                    {}},
                   stream_id, out);
-  lanes_[stream_id].waiting.push_back(std::move(request));
+  if (waiting_bytes_ + payload.size() > limits::websocket_waiting_bytes_max)
+    return refuse({errc::queue_full, "The socket has too large requests waiting already.", {}, {}}, stream_id, out);
+  waiting_bytes_ += payload.size();
+  lanes_[stream_id].waiting.push_back({payload.size(), std::move(request)});
   advance(stream_id, out);
 }
 
@@ -127,9 +138,10 @@ void responses_socket::advance(const std::string& stream_id, socket_output& out)
     return;
   lane& in = it->second;
   while (!in.running && !in.waiting.empty()) {
-    responses_request request = std::move(in.waiting.front());
+    waiting_response next = std::move(in.waiting.front());
     in.waiting.pop_front();
-    start(in, std::move(request), out);
+    waiting_bytes_ -= next.bytes;
+    start(in, std::move(next.request), out);
   }
   if (!in.running)
     lanes_.erase(it);
@@ -155,6 +167,7 @@ void responses_socket::on_event(run_event& event, socket_output& out) {
     return;
   const std::string stream_id = known->second;
   running_response& running = *lanes_.at(stream_id).running;
+  running.silent_since.reset();
   const auto* failed = std::get_if<generation_failed>(&event.event);
   const bool never_started = failed && !running.started;
   if (never_started) {
@@ -167,7 +180,7 @@ void responses_socket::on_event(run_event& event, socket_output& out) {
       out.text(std::move(e.json));
     if (!running.prepared.stream->ended())
       return;
-    if (!running.prepared.stream->failed())
+    if (running.prepared.stream->continuable())
       (running.prepared.store ? core_.responses : stored_).put(to_stored(running.prepared));
   }
   lane_of_run_.erase(known);
@@ -192,11 +205,28 @@ void responses_socket::cancel(const socket_event& event, socket_output& out) {
 }
 
 void responses_socket::on_tick(steady_time now, socket_output& out) {
+  end_stalled(now, out);
   if (expired_ || draining_ || now - opened_ < limits::websocket_life)
     return;
   expired_ = true;
   if (idle())
     expire(out);
+}
+
+// Whatever holds an answer up, its client is not kept waiting for ever.
+void responses_socket::end_stalled(steady_time now, socket_output& out) {
+  std::vector<std::uint64_t> stalled;
+  for (auto& [stream_id, in] : lanes_)
+    if (in.running && !in.running->silent_since) {
+      in.running->silent_since = now;
+    } else if (in.running && now - *in.running->silent_since > limits::answer_stall_deadline) {
+      core_.port.cancel(in.running->request);
+      stalled.push_back(in.running->run);
+    }
+  for (const std::uint64_t run : stalled) {
+    run_event end{run, generation_failed{{errc::timeout, "The answer made no progress in time."}, {}}};
+    on_event(end, out);
+  }
 }
 
 void responses_socket::expire(socket_output& out) {
@@ -211,8 +241,10 @@ void responses_socket::expire(socket_output& out) {
 void responses_socket::on_drain(socket_output& out) {
   draining_ = true;
   for (auto& [stream_id, in] : lanes_) {
-    for (const responses_request& request : in.waiting)
-      refuse({errc::shutting_down, "The server shuts down.", {}, {}}, request.stream_id, out);
+    for (const waiting_response& each : in.waiting) {
+      refuse({errc::shutting_down, "The server shuts down.", {}, {}}, each.request.stream_id, out);
+      waiting_bytes_ -= each.bytes;
+    }
     in.waiting.clear();
   }
   if (idle())
@@ -235,6 +267,7 @@ void responses_socket::on_gone() noexcept {
     ++core_.counters.disconnects_total;
   cancel_all();
   lanes_.clear();
+  waiting_bytes_ = 0;
   lane_of_run_.clear();
 }
 

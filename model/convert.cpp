@@ -224,8 +224,24 @@ private:
 
 } // namespace
 
+// Whatever stands at `to` is replaced: a device, a link or what is being read must not be.
+static result<void> check_target(const std::filesystem::path& from, const std::filesystem::path& to) {
+  std::error_code ignored;
+  const auto kind = std::filesystem::symlink_status(to, ignored).type();
+  if (kind == std::filesystem::file_type::not_found || kind == std::filesystem::file_type::none)
+    return {};
+  if (kind != std::filesystem::file_type::regular)
+    return fail(errc::invalid_argument, to.string() + ": exists and is no regular file");
+  const auto folder = to.has_parent_path() ? to.parent_path() : std::filesystem::path(".");
+  if (std::filesystem::equivalent(from, to, ignored) || std::filesystem::equivalent(from, folder, ignored))
+    return fail(errc::invalid_argument, to.string() + ": is part of the model that would be read");
+  return {};
+}
+
 result<void> convert_to_gguf(const std::filesystem::path& from, const std::filesystem::path& to,
                              std::optional<weight_type> type, const convert_progress& progress) {
+  if (auto allowed = check_target(from, to); !allowed)
+    return allowed.fault();
   auto model = open_model(from);
   if (!model)
     return model.fault();

@@ -74,9 +74,10 @@ result<model_file> open_gguf(std::span<const std::byte> file, std::shared_ptr<co
     checked = tensors.bind(out.weights);
   if (checked)
     checked = check_tokenizer(out.tokenizer, shape.vocabulary);
+  if (checked)
+    checked = complete_end_tokens(out);
   if (!checked)
     return checked.fault();
-  complete_end_tokens(out);
   for (const auto& [key, value] : contents->entries)
     out.metadata.emplace_back(key, describe(value));
   out.weights.storage = std::move(storage);

@@ -197,7 +197,8 @@ result<model_file> open_hf_folder(const std::filesystem::path& folder) {
     return read.fault();
   if (auto checked = check_tokenizer(out.tokenizer, shape.vocabulary); !checked)
     return fail(checked.fault().code, "tokenizer.json: " + checked.fault().message);
-  complete_end_tokens(out);
+  if (auto completed = complete_end_tokens(out); !completed)
+    return completed.fault();
   out.weights.storage = std::move(storage);
   return out;
 }

@@ -79,7 +79,7 @@ result<void> check_sampling(const sampling_params& sampling) {
   return {};
 }
 
-void complete_end_tokens(model_file& file) {
+result<void> complete_end_tokens(model_file& file) {
   const auto& tokens = file.tokenizer;
   auto& ends = file.end_tokens;
   ends.push_back(tokens.eos);
@@ -90,6 +90,10 @@ void complete_end_tokens(model_file& file) {
   std::erase_if(ends, [&](token_id id) { return !in_vocabulary(id, tokens.tokens.size()); });
   std::sort(ends.begin(), ends.end());
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  if (ends.size() > static_cast<std::size_t>(limits::end_tokens_max))
+    return fail(errc::model_format, "the model names " + std::to_string(ends.size()) + " end tokens; at most " +
+                                        std::to_string(limits::end_tokens_max) + " are allowed");
+  return {};
 }
 
 } // namespace troupe

@@ -21,6 +21,7 @@ result<void> check_tokenizer(const tokenizer_data& tokens, int vocabulary);
 result<void> check_sampling(const sampling_params& sampling);
 
 // Makes end_tokens the sorted set of: what it holds, eos, and the control tokens that are known to end a turn by their names.
-void complete_end_tokens(model_file& file);
+// errc::model_format beyond limits::end_tokens_max.
+result<void> complete_end_tokens(model_file& file);
 
 } // namespace troupe

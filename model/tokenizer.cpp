@@ -126,6 +126,10 @@ std::string tokenizer::decode(const std::vector<token_id>& tokens, bool keep_con
   return out;
 }
 
+std::size_t tokenizer::longest_token_bytes() const noexcept {
+  return tables_->longest;
+}
+
 int tokenizer::size() const noexcept {
   return tables_->size;
 }

@@ -48,6 +48,9 @@ public:
   // Concatenated bytes; control tokens are left out unless asked for.
   std::string decode(const std::vector<token_id>& tokens, bool keep_control = false) const;
 
+  // No token of text stands for more bytes: so many tokens at least are bytes / this.
+  std::size_t longest_token_bytes() const noexcept;
+
   int size() const noexcept; // ids in use; rows of the embedding beyond it are never sampled
   token_id bos() const noexcept;
   bool adds_bos() const noexcept;

@@ -49,8 +49,10 @@ result<void> tokenizer::tables::take_tokens(const tokenizer_data& data) {
     const auto id = static_cast<token_id>(i);
     if (kinds[i] == token_kind::normal) {
       const auto bytes_spelled = unspell(data.tokens[i]);
-      if (bytes_spelled && !bytes_spelled->empty())
+      if (bytes_spelled && !bytes_spelled->empty()) {
         plain.push_back(id);
+        longest = std::max(longest, bytes_spelled->size());
+      }
       arena += bytes_spelled ? *bytes_spelled : data.tokens[i]; // foreign characters: text that no input is encoded to
     } else if (is_added(kinds[i])) {
       arena += data.tokens[i];

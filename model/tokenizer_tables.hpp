@@ -22,6 +22,7 @@ struct tokenizer::tables {
   token_id bos = -1;
   token_id eos = -1;
   int size = 0;
+  std::size_t longest = 1; // bytes of a normal token
 
   std::string arena;                   // all tokens' bytes, end to end
   std::vector<std::string_view> bytes; // by id, into arena

@@ -12,7 +12,7 @@ namespace troupe {
 batch_schedule::batch_schedule(batch_schedule_config config) : config_(std::move(config)) {
   TROUPE_CHECK(!config_.shard_pages.empty() && config_.shard_pages.size() <= static_cast<std::size_t>(limits::kv_shards_max));
   TROUPE_CHECK(config_.running_max >= 1 && config_.running_max <= limits::running_sequences_max);
-  TROUPE_CHECK(config_.waiting_max >= 1 && config_.waiting_max <= limits::waiting_requests_max);
+  TROUPE_CHECK(config_.waiting_max >= 1 && config_.waiting_max <= limits::waiting_requests_max + limits::running_sequences_max);
   TROUPE_CHECK(config_.step_tokens >= 1 && config_.step_tokens <= limits::step_tokens_max);
   TROUPE_CHECK(config_.first_reservation_tokens >= 1 && config_.admission_lookahead_tokens >= 0);
   for (const auto pages : config_.shard_pages) {

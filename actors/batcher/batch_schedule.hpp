@@ -36,7 +36,7 @@ namespace troupe {
 struct batch_schedule_config {
   std::vector<std::uint32_t> shard_pages;  // pages of each shard, 1 at least; all start as not ready
   int running_max = 64;                    // 1 .. limits::running_sequences_max
-  int waiting_max = 256;                   // 1 .. limits::waiting_requests_max
+  int waiting_max = 256;                   // at least 1; the gate may let running_max more in
   int step_tokens = 256;                   // 1 .. limits::step_tokens_max; at most the backend's step_tokens_max
   int first_reservation_tokens = 64;       // room for the answer when admitted
   int admission_lookahead_tokens = 256;    // of each running sequence's growth that admission keeps free

@@ -29,7 +29,7 @@ struct batcher_state {
   std::vector<std::uint32_t> shards;                     // incarnations that are ready or being taken; 0: none
   std::uint32_t compute = 0;                             // incarnation that may get steps; 0: none
   std::unordered_map<std::uint64_t, listener> listeners; // by request number
-  batch_changed told;
+  batch_changed told{UINT32_MAX, UINT32_MAX}; // nothing yet
 };
 
 batcher_actor::behavior_type batcher(batcher_actor::stateful_pointer<batcher_state> self, context_ptr context,

@@ -49,6 +49,8 @@ result<step_result> backend_slot::guarded_run(const step_plan& plan) {
     return fail(errc::no_memory, "the backend ran out of memory in step " + std::to_string(plan.number));
   } catch (const std::exception& e) {
     return fail(errc::device_failed, e.what());
+  } catch (...) {
+    return fail(errc::device_failed, "the backend failed in step " + std::to_string(plan.number));
   }
 }
 

@@ -9,7 +9,7 @@ namespace troupe {
 
 result<void> actor_port::open_for_work() const {
   std::string why;
-  switch (parts_.front->health(why)) {
+  switch (health(why)) {
   case health_state::ready: return {};
   case health_state::starting: return fail(errc::unavailable, "the service is starting; try again");
   case health_state::draining: return fail(errc::shutting_down, "the service is shutting down");

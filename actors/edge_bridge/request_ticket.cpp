@@ -65,6 +65,7 @@ bool request_ticket::end(generation_event event, std::string_view outcome) noexc
   if (ended_)
     return false;
   ended_ = true;
+  unwanted_->store(true, std::memory_order_relaxed);
   if (auto* finished = std::get_if<generation_finished>(&event))
     finished->usage = usage_;
   if (auto* failed = std::get_if<generation_failed>(&event))

@@ -66,8 +66,13 @@ public:
   // What the end event will report.
   void count(const token_usage& usage) noexcept;
 
-  void request_cancel() noexcept { cancel_.store(true, std::memory_order_release); }
+  void request_cancel() noexcept {
+    cancel_.store(true, std::memory_order_release);
+    unwanted_->store(true, std::memory_order_relaxed);
+  }
   bool cancel_requested() const noexcept { return cancel_.load(std::memory_order_acquire); }
+  // True once the request was cancelled or has ended; outlives the ticket.
+  std::shared_ptr<const std::atomic<bool>> unwanted() const noexcept { return unwanted_; }
 
 private:
   bool end(generation_event event, std::string_view outcome) noexcept;
@@ -78,6 +83,7 @@ private:
   token_usage usage_;
   bool ended_ = false;
   std::atomic<bool> cancel_{false};
+  const std::shared_ptr<std::atomic<bool>> unwanted_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 using ticket_ptr = std::shared_ptr<request_ticket>;

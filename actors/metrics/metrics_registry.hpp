@@ -67,9 +67,10 @@ public:
   std::string render(int in_flight_now) const;
 
 private:
-  static constexpr std::array<std::string_view, 12> outcomes{
-      "stop",      "length",  "tool_calls",    "cancelled",   "invalid_argument", "context_full",
-      "no_memory", "timeout", "shutting_down", "unavailable", "device_failed",    "internal"};
+  static constexpr std::array<std::string_view, 20> outcomes{
+      "stop",       "length",       "tool_calls",    "cancelled",  "invalid_argument", "unsupported",   "not_found",
+      "model_format", "context_full", "queue_full",  "no_memory",  "timeout",          "unauthorized",  "forbidden",
+      "too_large",  "shutting_down", "unavailable",  "device_failed", "io_failed",     "internal"};
   static std::size_t index_of(std::string_view outcome) noexcept;
 
   std::array<counter, outcomes.size()> ended_{};

@@ -19,7 +19,7 @@ void ask_worker(self_pointer self) {
   if (!worker.alive() || worker.incarnation == state.asked_worker)
     return;
   state.asked_worker = worker.incarnation;
-  self->send(worker.handle, prepare_prompt{state.logic->number(), state.logic->request()});
+  self->send(worker.handle, prepare_prompt{state.logic->number(), state.logic->request(), state.logic->unwanted()});
 }
 
 // Where the batcher is down, the next peers_changed leads to a resubmission.

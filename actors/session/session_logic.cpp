@@ -35,7 +35,10 @@ batch_request_ptr session_logic::prepared(const prepared_prompt& prompt) {
   const auto& context = *parts_.context;
   const auto& request = *parts_.request;
   if (prompt.fault) {
-    fail(*prompt.fault);
+    if (prompt.fault->code == errc::cancelled)
+      cancel();
+    else
+      fail(*prompt.fault);
     return nullptr;
   }
 

@@ -45,6 +45,7 @@ public:
   std::optional<request_id> take_abandoned() { return std::exchange(abandoned_, std::nullopt); }
   std::uint64_t number() const noexcept { return parts_.ticket->number(); }
   const std::shared_ptr<const generation_request>& request() const noexcept { return parts_.request; }
+  std::shared_ptr<const std::atomic<bool>> unwanted() const noexcept { return parts_.ticket->unwanted(); }
   int tokens_generated_so_far() const noexcept { return static_cast<int>(tokens_.size()) - prompt_length_; }
 
   void check_invariants() const;

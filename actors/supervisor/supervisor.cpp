@@ -14,6 +14,8 @@ namespace {
 
 using self_pointer = supervisor_own::stateful_pointer<supervisor_state>;
 
+constexpr auto stop_recheck = std::chrono::milliseconds(10);
+
 // Calls visit(member) with the named post of the company.
 template <class Company, class Visitor>
 void at_post(Company& all, actor_kind kind, std::uint32_t index, Visitor visit) {
@@ -109,6 +111,10 @@ void continue_stop(self_pointer self) {
   if (!state.stopping || !state.sessions.empty())
     return;
   if (state.members.empty()) {
+    if (!state.parts.front->open().empty()) { // a session that was just opened will tell of itself; look again
+      self->delayed_send(self, stop_recheck, stop_company{state.ending});
+      return;
+    }
     state.now = {}; // no cycle of handles outlives the company
     self->quit();
     return;

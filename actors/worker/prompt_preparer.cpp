@@ -56,6 +56,19 @@ prepared_prompt check_ids(const tokenizer& tokens, const std::vector<token_id>& 
   return out;
 }
 
+// A text that can't fit into the context, however well it compresses into tokens, is not worth tokenising.
+result<void> check_size(const runtime_context& context, const generation_request& request) {
+  std::size_t bytes = request.prompt ? request.prompt->size() : 0;
+  for (const auto& message : request.messages)
+    bytes += message.content.size();
+  const auto most = static_cast<std::size_t>(context.context_tokens) * context.tokens->longest_token_bytes();
+  if (bytes > most)
+    return fail(errc::context_full, "the prompt has " + std::to_string(bytes) + " bytes; the model's context of " +
+                                        std::to_string(context.context_tokens) + " tokens holds at most " +
+                                        std::to_string(most));
+  return {};
+}
+
 } // namespace
 
 result<void> check_request(const generation_request& request) {
@@ -84,6 +97,8 @@ result<void> check_request(const generation_request& request) {
 
 prepared_prompt render_prompt(const runtime_context& context, const generation_request& request) {
   try {
+    if (auto fits = check_size(context, request); !fits)
+      return refuse(fits.fault());
     auto out = !request.messages.empty() ? render_chat(context, request)
                : request.prompt          ? encode_text(*context.tokens, *request.prompt)
                                          : check_ids(*context.tokens, request.prompt_tokens);

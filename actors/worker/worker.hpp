@@ -2,7 +2,8 @@
 // Accepts: prepare_prompt.
 // Tells: the asking session, with prompt_prepared.
 // Always true: every prompt is answered, a bad one with its fault; no prompt can end the worker.
-// Limits: one question a session, so in_flight's limit in all; a prompt is bounded by the edge's body limit.
+// Limits: one question a session; those of ended or cancelled requests are passed over at once. A prompt is bounded by what
+// the model's context can hold.
 // If it fails: sessions that wait for it ask its successor.
 #pragma once
 #include "actors/interfaces.hpp"

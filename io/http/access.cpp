@@ -1,18 +1,14 @@
 #include "io/http/access.hpp"
 
 #include <algorithm>
+#include <charconv>
+
+#include "base/text.hpp"
 
 namespace troupe {
 namespace {
 
 constexpr std::string_view key_subprotocol = "openai-insecure-api-key.";
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return out;
-}
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t'))
@@ -29,6 +25,20 @@ std::string_view name_of_host(std::string_view host) {
     return end == std::string_view::npos ? host : host.substr(0, end + 1);
   }
   return host.substr(0, host.find(':'));
+}
+
+// "127." and three more numbers of at most 255; not a name that begins so.
+bool is_loopback_address(std::string_view name) {
+  int octets = 0;
+  for (std::size_t begin = 0; begin <= name.size(); ++octets) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    unsigned value = 0;
+    const auto [stop, code] = std::from_chars(name.data() + begin, name.data() + end, value);
+    if (code != std::errc{} || stop != name.data() + end || end - begin > 3 || value > 255 || (octets == 0 && value != 127))
+      return false;
+    begin = end + 1;
+  }
+  return octets == 4;
 }
 
 bool valid_port_suffix(std::string_view suffix) {
@@ -73,26 +83,30 @@ void each_token(std::string_view list, F f) {
 } // namespace
 
 bool is_loopback_host(std::string_view host) noexcept {
-  const std::string name = lower(host);
-  return name == "localhost" || name == "::1" || name == "[::1]" || name.rfind("127.", 0) == 0;
+  const std::string name = ascii_lower(host);
+  return name == "localhost" || name == "::1" || name == "[::1]" || is_loopback_address(name);
 }
 
 bool access_rules::origin_allowed(std::string_view origin, std::string_view host) const {
-  const std::string wanted = lower(origin);
+  const std::string wanted = ascii_lower(origin);
   for (const std::string& allowed : options_.allowed_origins)
-    if (allowed == "*" || lower(allowed) == wanted)
+    if (allowed == "*" || ascii_lower(allowed) == wanted)
       return true;
   const std::size_t scheme = wanted.find("://");
-  return scheme != std::string::npos && !host.empty() && wanted.substr(scheme + 3) == lower(host);
+  return scheme != std::string::npos && !host.empty() && wanted.substr(scheme + 3) == ascii_lower(host);
 }
 
 std::optional<wire_fault> access_rules::check_source(const http_request& request) const {
   const std::string_view host = request.header("host");
+  const auto hosts = std::count_if(request.headers.begin(), request.headers.end(),
+                                   [](const auto& header) { return header.first == "host"; });
+  if (hosts > 1) // RFC 9112 section 3.2
+    return wire_fault{errc::invalid_argument, "There is more than one Host header.", {}, "repeated_host"};
   if (host.empty() && request.version >= 11)
     return wire_fault{errc::invalid_argument, "The Host header is missing.", {}, "missing_host"};
   if (options_.loopback && !host.empty()) {
     const std::string_view name = name_of_host(host);
-    if ((!is_loopback_host(name) && lower(name) != lower(options_.host)) || !valid_port_suffix(host.substr(name.size())))
+    if ((!is_loopback_host(name) && ascii_lower(name) != ascii_lower(options_.host)) || !valid_port_suffix(host.substr(name.size())))
       return wire_fault{errc::forbidden, "The Host header does not name this machine.", {}, "host_not_allowed"};
   }
   const std::string_view origin = request.header("origin");
@@ -106,7 +120,7 @@ std::optional<wire_fault> access_rules::check_key(const http_request& request, s
     return std::nullopt;
   std::string given;
   const std::string_view authorization = request.header("authorization");
-  if (lower(authorization.substr(0, 7)) == "bearer ")
+  if (ascii_lower(authorization.substr(0, 7)) == "bearer ")
     given = trim(authorization.substr(7));
   else
     each_token(request.header("sec-websocket-protocol"), [&](std::string_view protocol) {

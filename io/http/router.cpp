@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
 #include "io/prepared_response.hpp"
 #include "io/web/web_files.hpp"
 #include "io/wire/chat_answer.hpp"
@@ -58,15 +59,8 @@ bool allows(std::string_view methods, std::string_view method) {
   return false;
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return out;
-}
-
 bool wants_websocket(const http_request& request) {
-  return request.method == "GET" && lower(request.header("upgrade")) == "websocket";
+  return request.method == "GET" && ascii_lower(request.header("upgrade")) == "websocket";
 }
 
 // RFC 6455: 16 bytes in base64.
@@ -150,7 +144,13 @@ std::optional<http_response> router::screen(const http_request& head) const {
     return error_response({errc::not_found, "There is no " + std::string(head.path()) + " here.", {}, "route_not_found"});
   if (!allows(matched.methods, head.method))
     return not_allowed(head, matched.methods);
-  if (const std::string encoding = lower(head.header("content-encoding")); !encoding.empty() && encoding != "identity") {
+  if (const std::string coding = ascii_lower(head.header("transfer-encoding")); !coding.empty() && coding != "chunked") {
+    http_response response =
+        error_response({errc::unsupported, "Of transfer codings only 'chunked' is known.", {}, "unsupported_transfer_coding"});
+    response.status = 501;
+    return response;
+  }
+  if (const std::string encoding = ascii_lower(head.header("content-encoding")); !encoding.empty() && encoding != "identity") {
     http_response response =
         error_response({errc::unsupported, "The body must not be compressed.", {}, "unsupported_encoding"});
     response.status = 415;
@@ -194,8 +194,9 @@ route_reply router::handle_chat(const http_request& request) const {
   if (!core_.knows_model(parsed.model))
     return error_response(unknown_model(parsed.model));
   parsed.generation.tenant = tenant_of(request);
+  const chat_answer_options answer{parsed.stream, parsed.include_usage, parsed.generation.sampling.logprobs};
   return generation_job{std::move(parsed.generation),
-                        make_chat_encoder(core_.identify("chatcmpl-"), {parsed.stream, parsed.include_usage})};
+                        make_chat_encoder(core_.identify("chatcmpl-"), answer)};
 }
 
 route_reply router::handle_completion(const http_request& request) const {

@@ -5,8 +5,10 @@
 #include <boost/asio/socket_base.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <algorithm>
 #include <optional>
 
+#include "base/text.hpp"
 #include "io/event_inbox.hpp"
 #include "io/net/websocket_connection.hpp"
 
@@ -14,24 +16,24 @@ namespace troupe {
 namespace {
 
 namespace http = boost::beast::http;
-using request_parser = http::request_parser<http::string_body>;
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return out;
-}
+constexpr std::size_t kept_bytes = 16 * 1024; // of a buffer: an idle connection does not hold on to its largest message
+
+using request_parser = http::request_parser<http::string_body>;
 
 http_request head_of(const request_parser& parser) {
   const auto& message = parser.get();
   http_request request;
   request.method = std::string(message.method_string());
   request.target = std::string(message.target());
+  if (ascii_lower(request.target.substr(0, 7)) == "http://") // the absolute form, as a proxy would get it
+    request.target = request.target.substr(std::min(request.target.find('/', 7), request.target.size()));
+  if (request.target.empty() || request.target[0] == '?')
+    request.target.insert(0, "/");
   request.version = static_cast<int>(message.version());
   request.keep_alive = parser.keep_alive();
   for (const auto& field : message)
-    request.headers.emplace_back(lower(std::string_view(field.name_string().data(), field.name_string().size())),
+    request.headers.emplace_back(ascii_lower(std::string_view(field.name_string().data(), field.name_string().size())),
                                  std::string(field.value()));
   return request;
 }
@@ -39,7 +41,7 @@ http_request head_of(const request_parser& parser) {
 class http_connection final : public net_connection, public std::enable_shared_from_this<http_connection> {
 public:
   http_connection(edge_loop& loop, tcp::socket socket, bool over_cap)
-      : loop_(loop), core_(loop.core), socket_(std::move(socket)), over_cap_(over_cap) {
+      : loop_(loop), core_(loop.core), socket_(std::move(socket)), over_cap_(over_cap), held_(loop.core.input) {
     deadline_ = std::chrono::steady_clock::now() + limits::header_deadline;
   }
   ~http_connection() override {
@@ -73,6 +75,7 @@ private:
 
   void parse_input();
   void on_parse_error(error_code ec);
+  void on_memory_end();
   void on_head();
   void on_request();
   void begin(generation_job job);
@@ -81,6 +84,7 @@ private:
 
   void on_wake();
   void take_events();
+  void on_stall();
   void flush();
   void write_some();
   void on_written();
@@ -101,6 +105,7 @@ private:
   steady_time deadline_{}; // of reading and lingering
 
   std::string input_; // received, not yet parsed
+  input_share held_;  // input_, the body that arrives, the request that is answered
   std::optional<request_parser> parser_;
   bool head_seen_ = false;
   http_request request_;
@@ -119,6 +124,7 @@ private:
   std::size_t sent_ = 0;
   bool writing_ = false;
   steady_time last_progress_{};
+  steady_time last_event_{};
 };
 
 // ---- reading ----
@@ -189,6 +195,10 @@ void http_connection::parse_input() {
     error_code ec;
     const std::size_t used = parser_->put(asio::buffer(input_), ec);
     input_.erase(0, used);
+    if (ec == http::error::need_more && head_seen_ && input_.size() > limits::header_bytes_max)
+      ec = http::error::header_limit; // of a chunk or a trailer
+    if (!held_.resize(input_.size() + parser_->get().body().size()))
+      return on_memory_end();
     if (ec == http::error::need_more)
       return;
     if (ec)
@@ -224,6 +234,16 @@ void http_connection::on_parse_error(error_code ec) {
   respond(response);
 }
 
+void http_connection::on_memory_end() {
+  if (!head_seen_) {
+    framing_ = {};
+    framing_.request_id = core_.make_id("req_");
+    ++core_.counters.requests_total;
+  }
+  framing_.keep_alive = false;
+  respond(error_response({errc::queue_full, "The server holds as many requests as its memory allows; try again later.", {}, {}}));
+}
+
 void http_connection::on_head() {
   ++core_.counters.requests_total;
   request_ = head_of(*parser_);
@@ -238,8 +258,12 @@ void http_connection::on_head() {
     framing_.keep_alive = framing_.keep_alive && !body_unread;
     return respond(*refusal);
   }
+  if (body_unread && (request_.method == "GET" || request_.method == "HEAD")) {
+    framing_.keep_alive = false;
+    return respond(error_response({errc::invalid_argument, "A " + request_.method + " has no body here.", {}, "unexpected_body"}));
+  }
   deadline_ = std::chrono::steady_clock::now() + limits::body_deadline;
-  if (body_unread && request_.version >= 11 && lower(request_.header("expect")) == "100-continue") {
+  if (body_unread && request_.version >= 11 && ascii_lower(request_.header("expect")) == "100-continue") {
     out_ += "HTTP/1.1 100 Continue\r\n\r\n";
     flush();
   }
@@ -253,7 +277,7 @@ void http_connection::on_request() {
   phase_ = phase::answering;
   try {
     route_reply reply = loop_.routes.handle(request_);
-    request_.body = {};
+    release_memory(request_.body);
     if (const auto* response = std::get_if<http_response>(&reply))
       respond(*response);
     else if (auto* job = std::get_if<generation_job>(&reply))
@@ -282,6 +306,7 @@ void http_connection::begin(generation_job job) {
   const auto submitted = core_.port.submit(std::move(job.request), inbox_->sink(++run_));
   if (submitted) {
     running_ = *submitted;
+    last_event_ = std::chrono::steady_clock::now();
     return;
   }
   ++core_.counters.refusals_total;
@@ -326,6 +351,8 @@ void http_connection::take_events() {
   if (!answer_ || !running_)
     return;
   inbox_->take(batch_);
+  if (!batch_.empty())
+    last_event_ = std::chrono::steady_clock::now();
   for (const run_event& e : batch_)
     if (e.run == run_)
       answer_->consume(e.event, out_);
@@ -334,6 +361,16 @@ void http_connection::take_events() {
     running_.reset();
     ending_ = true;
   }
+  flush();
+}
+
+// Whatever holds the answer up, its client is not kept waiting for ever.
+void http_connection::on_stall() {
+  cancel();
+  running_.reset();
+  ++run_; // what still comes of it is nobody's
+  answer_->consume(generation_failed{{errc::timeout, "The answer made no progress in time."}, {}}, out_);
+  ending_ = true;
   flush();
 }
 
@@ -371,11 +408,10 @@ void http_connection::write_some() {
 }
 
 void http_connection::on_written() {
-  constexpr std::size_t kept_bytes = 16 * 1024; // an idle connection does not hold on to its largest answer
   writing_ = false;
-  if (sending_.capacity() > kept_bytes)
-    sending_ = {};
   sending_.clear();
+  if (sending_.capacity() > kept_bytes)
+    release_memory(sending_);
   if (phase_ == phase::answering && running_)
     take_events();
   else
@@ -389,6 +425,10 @@ void http_connection::finish() {
     return linger();
   phase_ = phase::reading;
   parser_.reset();
+  for (std::string* each : {&input_, &out_})
+    if (each->empty() && each->capacity() > kept_bytes)
+      release_memory(*each);
+  (void)held_.resize(input_.size()); // at most what it was
   deadline_ = std::chrono::steady_clock::now() + limits::idle_connection_deadline;
   parse_input();
   wait_readable();
@@ -400,7 +440,8 @@ void http_connection::linger() {
   socket_.shutdown(tcp::socket::shutdown_send, ignored);
   phase_ = phase::lingering;
   parser_.reset();
-  input_ = {};
+  release_memory(input_);
+  (void)held_.resize(0);
   deadline_ = std::chrono::steady_clock::now() + limits::linger_deadline;
   wait_readable();
 }
@@ -425,6 +466,8 @@ void http_connection::tick(steady_time now) {
     framing_.keep_alive = false;
     return respond(error_response({errc::timeout, "The request did not arrive in time.", {}, {}}));
   case phase::answering:
+    if (running_ && now - last_event_ > limits::answer_stall_deadline)
+      return on_stall();
     if (answer_ && answer_->streaming() && !writing_ && now - last_progress_ >= limits::sse_ping_interval) {
       answer_->ping(out_);
       flush();

@@ -30,7 +30,8 @@ http::request<http::empty_body> handshake_of(const http_request& request) {
 
 class websocket_connection final : public net_connection, public std::enable_shared_from_this<websocket_connection> {
 public:
-  websocket_connection(edge_loop& loop, tcp::socket socket) : loop_(loop), core_(loop.core), stream_(std::move(socket)) {
+  websocket_connection(edge_loop& loop, tcp::socket socket)
+      : loop_(loop), core_(loop.core), stream_(std::move(socket)), held_(loop.core.input) {
     ++core_.counters.websockets;
     last_received_ = std::chrono::steady_clock::now();
   }
@@ -74,6 +75,7 @@ private:
   std::vector<run_event> batch_;
 
   beast::flat_buffer input_;
+  input_share held_; // input_
   bool reading_ = false;
   steady_time last_received_{};
   std::optional<steady_time> pinged_at_;
@@ -149,6 +151,8 @@ void websocket_connection::read() {
       return self->end();
     self->last_received_ = std::chrono::steady_clock::now();
     self->pinged_at_.reset();
+    if (!self->held_.resize(self->input_.size()))
+      return self->close({close_code::try_again_later, "The server's memory for messages is used up."});
     if (self->stream_.is_message_done())
       self->on_message();
     self->read();
@@ -164,6 +168,7 @@ void websocket_connection::on_message() {
   input_.consume(input_.size());
   if (input_.capacity() > kept_bytes)
     input_.shrink_to_fit();
+  (void)held_.resize(0);
   send(out);
 }
 

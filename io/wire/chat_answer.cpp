@@ -11,8 +11,8 @@ void write_identity(json_writer& w, const answer_identity& identity, std::string
   w.string("id", identity.id).string("object", object).integer("created", identity.created).string("model", identity.model);
 }
 
-void write_logprobs(json_writer& w, const std::vector<text_logprob>& values) {
-  if (values.empty()) {
+void write_logprobs(json_writer& w, const std::vector<text_logprob>& values, bool even_empty = false) {
+  if (values.empty() && !even_empty) {
     w.null("logprobs");
     return;
   }
@@ -119,7 +119,8 @@ private:
 
 class chat_plain_encoder final : public body_encoder {
 public:
-  explicit chat_plain_encoder(answer_identity identity) : identity_(std::move(identity)) {}
+  chat_plain_encoder(answer_identity identity, chat_answer_options options)
+      : identity_(std::move(identity)), options_(options) {}
 
   bool streams() const noexcept override { return false; }
 
@@ -159,13 +160,14 @@ private:
       w.end_array();
     }
     w.end_object();
-    write_logprobs(w, logprobs_);
+    write_logprobs(w, logprobs_, options_.logprobs);
     w.string("finish_reason", finish_reason_name(finished.reason)).end_object().end_array().key("usage");
     write_usage(w, finished.usage);
     w.end_object();
   }
 
   answer_identity identity_;
+  chat_answer_options options_;
   chat_message message_;
   std::vector<text_logprob> logprobs_;
 };
@@ -175,7 +177,7 @@ private:
 std::unique_ptr<body_encoder> make_chat_encoder(answer_identity identity, chat_answer_options options) {
   if (options.stream)
     return std::make_unique<chat_stream_encoder>(std::move(identity), options);
-  return std::make_unique<chat_plain_encoder>(std::move(identity));
+  return std::make_unique<chat_plain_encoder>(std::move(identity), options);
 }
 
 } // namespace troupe

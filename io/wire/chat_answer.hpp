@@ -11,6 +11,7 @@ namespace troupe {
 struct chat_answer_options {
   bool stream = false;
   bool include_usage = false; // a last chunk with the usage; the others say usage:null
+  bool logprobs = false;      // were asked for: a list, though it may be empty
 };
 
 std::unique_ptr<body_encoder> make_chat_encoder(answer_identity identity, chat_answer_options options);

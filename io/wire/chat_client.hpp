@@ -1,5 +1,5 @@
-// The client's side of /v1/chat/completions: builds a request body and reads the stream that answers it. Used by `troupe chat
-// --url` and `troupe bench`; knows no sockets.
+// The client's side of /v1/chat/completions: builds a request body and reads the stream that answers it. Knows
+// no sockets.
 #pragma once
 #include <functional>
 #include <string>

@@ -31,7 +31,8 @@ public:
   void consume(const generation_event& event, std::vector<response_event>& out);
 
   bool ended() const noexcept { return ended_; }
-  bool failed() const noexcept { return status_ == "failed"; }
+  // A later response may go on from this one: it came to its end, be it for want of room.
+  bool continuable() const noexcept { return status_ == "completed" || status_ == "incomplete"; }
   const std::string& id() const noexcept { return identity_.id; }
   // The response object as it stands.
   std::string object_json() const;

@@ -824,7 +824,7 @@ TEST_CASE("a configuration outside the limits is our own mistake") {
   CHECK_THROWS_AS(with([](auto& c) { c.shard_pages.clear(); }), check_failed);
   CHECK_THROWS_AS(with([](auto& c) { c.shard_pages = {0}; }), check_failed);
   CHECK_THROWS_AS(with([](auto& c) { c.running_max = limits::running_sequences_max + 1; }), check_failed);
-  CHECK_THROWS_AS(with([](auto& c) { c.waiting_max = limits::waiting_requests_max + 1; }), check_failed);
+  CHECK_THROWS_AS(with([](auto& c) { c.waiting_max = limits::waiting_requests_max + limits::running_sequences_max + 1; }), check_failed);
   CHECK_THROWS_AS(with([](auto& c) { c.step_tokens = limits::step_tokens_max + 1; }), check_failed);
   CHECK_NOTHROW(with([](auto&) {}));
 }

@@ -62,7 +62,7 @@ const std::map<std::string, std::set<std::string>> homes = {
     {"caf/", {"actors"}},      {"boost/", {"io"}},        {"simdjson", {"io", "model"}},
     {"yaml-cpp/", {"config"}}, {"utf8proc", {"model"}},   {"hnswlib", {"index"}},
     {"cuda", {"gpu"}},         {"cublas", {"gpu"}},       {"CLI/", {"app"}},
-    {"doctest", {}},
+    {"doctest", {}},           {"curl/", {"app"}},
 };
 
 } // namespace

@@ -73,3 +73,27 @@ TEST_CASE("every described line can be applied again") {
   }
   CHECK(describe(t) == text);
 }
+
+TEST_CASE("a list is written in YAML as a list or with commas, and is not a list of nothing") {
+  settings s;
+  REQUIRE(apply_yaml(s, "server:\n  api_keys: [a, b]\n  allowed_origins: x,y\n"));
+  CHECK(s.server.api_keys == std::vector<std::string>{"a", "b"});
+  CHECK(s.server.allowed_origins == std::vector<std::string>{"x", "y"});
+  CHECK_FALSE(apply_override(s, "server.api_keys=,"));
+  CHECK(s.server.api_keys.size() == 2);
+  const auto map = apply_yaml(s, "server:\n  api_keys: {a: b}\n");
+  REQUIRE_FALSE(map);
+  CHECK(map.fault().message == "line 2: server.api_keys: neither a value nor a list of values");
+}
+
+TEST_CASE("a misspelt name in the environment stops the start, other programs' names do not") {
+  settings s;
+  setenv("TROUPE_SERVER_PROT", "1234", 1);
+  const auto done = apply_environment(s);
+  unsetenv("TROUPE_SERVER_PROT");
+  REQUIRE_FALSE(done);
+  CHECK(done.fault().message == "environment TROUPE_SERVER_PROT: there is no such setting");
+  setenv("TROUPE_SOMETHING", "1", 1);
+  CHECK(apply_environment(s));
+  unsetenv("TROUPE_SOMETHING");
+}

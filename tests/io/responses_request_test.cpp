@@ -166,8 +166,12 @@ TEST_CASE("a socket's events are told apart") {
   CHECK(event.input == R"([{"a": 1}])");
   CHECK(event.stream_id == "s");
   socket_event other;
-  CHECK(parse_socket_event("{}", other)->param == "type");
-  CHECK(parse_socket_event("nonsense", other)->wire_code == "invalid_json");
+  const auto typeless = parse_socket_event("{}", other);
+  REQUIRE(typeless);
+  CHECK(typeless->param == "type");
+  const auto nonsense = parse_socket_event("nonsense", other);
+  REQUIRE(nonsense);
+  CHECK(nonsense->wire_code == "invalid_json");
 }
 
 TEST_CASE("raw JSON is found whatever stands around it") {

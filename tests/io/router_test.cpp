@@ -411,6 +411,22 @@ TEST_CASE("a draining server ends a socket once its responses have ended") {
   CHECK(s.closed->code == close_code::going_away);
 }
 
+TEST_CASE("an answer that makes no progress ends with a timeout, and its lane goes on") {
+  socket_under_test s;
+  s.say(R"({"type":"response.create","input":"x"})");
+  s.say(R"({"type":"response.create","input":"y"})");
+  const auto now = std::chrono::steady_clock::now();
+  socket_output out;
+  s.session->on_tick(now, out);
+  s.session->on_tick(now + limits::answer_stall_deadline - std::chrono::seconds(1), out);
+  CHECK(out.frames.empty());
+  s.session->on_tick(now + limits::answer_stall_deadline + std::chrono::seconds(1), out);
+  REQUIRE(out.frames.size() == 1);
+  CHECK(json_at(out.frames[0].payload, "/error/code") == "timeout");
+  s.finish(1, "done");
+  CHECK(json_at(s.events().back(), "/type") == "response.completed");
+}
+
 TEST_CASE("a socket past its age ends with the error that clients know") {
   socket_under_test s;
   s.say(R"({"type":"response.create","input":"x"})");

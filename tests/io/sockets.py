@@ -156,6 +156,25 @@ def refusals(server):
     check.equal(body["error"]["param"], "messages", "a wrong field is named")
 
 
+def smuggled_memory(server):
+    """What a client can say without saying anything stays small."""
+    chunked = f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    for what, data in (("a chunk extension", "1;x=" + "a" * 100_000), ("a trailer", "0\r\nx: " + "a" * 100_000)):
+        out = Wire(server).send(chunked + data).to_end()
+        check(b" 431 " in out[:40], f"{what} without end is refused", out[:80])
+    for method in ("GET", "HEAD"):
+        out = Wire(server).request(method, "/health", "body").to_end()
+        check(b" 400 " in out[:40], f"a {method} with a body is refused", out[:80])
+    host = f"Host: 127.0.0.1:{server.port}\r\n"
+    for head, status in (("Transfer-Encoding: gzip, chunked\r\n", 501), ("Transfer-Encoding: identity\r\nContent-Length: 2\r\n", 501),
+                         (host, 400)):
+        out = Wire(server).send(f"POST /v1/chat/completions HTTP/1.1\r\n{host}{head}Connection: close\r\n\r\n").to_end()
+        check(f" {status} ".encode() in out[:40], f"{head.strip()!r} is {status}", out[:80])
+    out = Wire(server).send(f"GET http://127.0.0.1:{server.port}/health HTTP/1.1\r\n{host}Connection: close\r\n\r\n").to_end()
+    check(b" 200 " in out[:40], "a target in absolute form is understood", out[:80])
+    check(idle(server), "and all of them are gone")
+
+
 def clients_that_leave(server):
     for wish in ("wait", "hold", "slow 100000"):
         for how in ("close", "reset", "half"):
@@ -283,6 +302,7 @@ with Server.start([program]) as server:
     before = server.descriptors()
     framing(server)
     refusals(server)
+    smuggled_memory(server)
     clients_that_leave(server)
     clients_that_do_not_read(server)
     deadlines(server)

@@ -219,6 +219,27 @@ TEST_CASE("a conversion that fails leaves what was there") {
     CHECK(entry.path().string().find(".part") == std::string::npos);
 }
 
+TEST_CASE("neither a device, nor a link, nor the model that is read is written over") {
+  const temp_folder folder;
+  const auto from = std::filesystem::path(TROUPE_SOURCE_DIR) / "models/tiny";
+  const auto copy = folder.path() / "copy";
+  std::filesystem::copy(from, copy);
+  const auto size = std::filesystem::file_size(copy / "model.safetensors");
+  CHECK_FALSE(convert_to_gguf(copy, copy / "model.safetensors", {}));
+  CHECK(std::filesystem::file_size(copy / "model.safetensors") == size);
+  const auto gguf = folder.path() / "tiny.gguf";
+  REQUIRE(convert_to_gguf(copy, gguf, {}));
+  CHECK_FALSE(convert_to_gguf(gguf, gguf, {}));
+  const auto link = folder.path() / "link.gguf";
+  std::filesystem::create_symlink(gguf, link);
+  CHECK_FALSE(convert_to_gguf(copy, link, {}));
+  CHECK(std::filesystem::is_symlink(link));
+  std::filesystem::create_directory(folder.path() / "folder");
+  const auto refused = convert_to_gguf(copy, folder.path() / "folder", {});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.fault().message.find("is no regular file") != std::string::npos);
+}
+
 TEST_CASE("what GGUF cannot say for an architecture is refused, not lost") {
   const temp_folder folder;
   auto draft = test::small_hf(architecture::qwen2);
