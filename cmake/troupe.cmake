@@ -25,6 +25,12 @@ endfunction()
 
 # AddressSanitizer's quarantine of freed memory would look like a leak to tests that watch the resident size.
 set(troupe_test_environment "ASAN_OPTIONS=quarantine_size_mb=4;TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp")
+# Sanitized code is several times slower: longer limits, fewer seeds.
+set(troupe_timeout_factor 1)
+if(TROUPE_SANITIZE)
+  set(troupe_timeout_factor 6)
+  list(APPEND troupe_test_environment TROUPE_SEEDS=15 TROUPE_SANITIZED=${TROUPE_SANITIZE})
+endif()
 
 # troupe_test(name LABEL unit SOURCES ... LINK ...): doctest program test_<name>, one ctest entry.
 function(troupe_test name)
@@ -36,6 +42,7 @@ function(troupe_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
+  math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${troupe_timeout_factor}")
   add_test(NAME ${name} COMMAND test_${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${troupe_test_environment}")
 endfunction()

@@ -2,6 +2,7 @@
 """Many chats at once, a third of whose clients vanish: afterwards everything is free again."""
 import asyncio
 import json
+import os
 import random
 import time
 
@@ -105,5 +106,7 @@ with server:
               f"{descriptors} before, {server.descriptors()} after")
         grown = server.resident_bytes() - resident
         print(f"      resident memory {resident >> 20} MiB before, {(resident + grown) >> 20} MiB after", flush=True)
-        check(grown < max(16 << 20, resident // 20), "memory has not grown", f"by {grown >> 20} MiB")
+        # ThreadSanitizer's notes on each address count as resident memory of ours.
+        allowed = 256 << 20 if os.environ.get("TROUPE_SANITIZED") == "thread" else max(16 << 20, resident // 20)
+        check(grown < allowed, "memory has not grown", f"by {grown >> 20} MiB")
 check.done()
