@@ -54,6 +54,8 @@ std::vector<setting_row> rows_of(settings& s) {
       {"memory", "kv_mib", integer_setting{&s.memory.kv_mib, 0, limits::kv_mib_max}},
       {"memory", "kv_shards", integer_setting{&s.memory.kv_shards, 1, limits::kv_shards_max}},
       {"memory", "prefix_reuse", switch_setting{&s.memory.prefix_reuse}},
+      {"memory", "token_history", switch_setting{&s.memory.token_history}},
+      {"memory", "token_history_mib", integer_setting{&s.memory.token_history_mib, 1, limits::token_history_mib_max}},
       {"scheduler", "running_max", integer_setting{&s.scheduler.running_max, 1, limits::running_sequences_max}},
       {"scheduler", "waiting_max", integer_setting{&s.scheduler.waiting_max, 1, limits::waiting_requests_max}},
       {"scheduler", "step_tokens", integer_setting{&s.scheduler.step_tokens, 1, limits::step_tokens_max}},
