@@ -37,7 +37,7 @@
 #include "actors/actor_kind.hpp"
 #include "actors/batcher/batch_request.hpp"
 #include "actors/edge_bridge/request_ticket.hpp"
-#include "actors/worker/prompt_preparer.hpp"
+#include "actors/worker/prepared_prompt.hpp"
 #include "memory/page_messages.hpp"
 
 namespace troupe {

@@ -47,6 +47,9 @@ result<void> check_parts(const runtime_parts& parts) {
     return r;
   if (auto r = within("context_tokens", parts.model.context_tokens, limits::context_tokens_max); !r)
     return r;
+  if (parts.history_bytes > limits::token_history_bytes_max)
+    return fail(errc::invalid_argument, "history_bytes is " + std::to_string(parts.history_bytes) + "; at most " +
+                                            std::to_string(limits::token_history_bytes_max));
   return within("pages", shape.pages, std::int64_t{limits::kv_pages_max} * parts.kv_shards);
 }
 
@@ -72,6 +75,9 @@ context_ptr make_context(runtime_parts& parts) {
   context->marks = find_answer_tokens(*parts.tokens);
   context->context_tokens = context->model.context_tokens;
   context->secret = random_word();
+  if (parts.history_bytes > 0)
+    context->history.emplace(
+        history_choice{parts.history_bytes / static_cast<std::size_t>(parts.workers), hash_key(random_word)});
   context->draw = [key = random_word(), drawn = std::make_shared<std::atomic<std::uint64_t>>(0)] {
     return random_at(key, drawn->fetch_add(1, std::memory_order_relaxed));
   };

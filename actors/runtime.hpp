@@ -32,6 +32,7 @@ struct runtime_parts {
   std::vector<token_id> end_tokens; // the answer ends with any of them
   int kv_shards = 2;                // 1 .. limits::kv_shards_max; at most the device's pages
   bool prefix_reuse = true;
+  std::size_t history_bytes = std::size_t{64} << 20; // of token history; 0: none. At most limits::token_history_bytes_max
   int running_max = 64;  // sequences in one step
   int waiting_max = 256; // requests beyond the running ones; then queue_full
   int step_tokens = 256; // cut to what the device takes

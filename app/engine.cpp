@@ -146,6 +146,7 @@ result<std::unique_ptr<runtime>> start_engine(const settings& s, const log_sink&
   parts.end_tokens = file->end_tokens;
   parts.kv_shards = s.memory.kv_shards;
   parts.prefix_reuse = s.memory.prefix_reuse;
+  parts.history_bytes = s.memory.token_history ? static_cast<std::size_t>(s.memory.token_history_mib) << 20 : 0;
   parts.running_max = s.scheduler.running_max;
   parts.waiting_max = s.scheduler.waiting_max;
   parts.step_tokens = s.scheduler.step_tokens;

@@ -30,6 +30,10 @@ inline constexpr int kv_shards_max = 64;
 inline constexpr std::uint32_t kv_pages_max = 1u << 24; // a shard; more is refused at the start
 inline constexpr std::uint32_t kv_leases_max = 1024;    // a shard; beyond it a reservation is refused (no_memory)
 
+// -- token histories (the conversation used longest ago is forgotten) --
+inline constexpr int token_history_mib_max = 1 << 14; // that the setting may ask for
+inline constexpr std::size_t token_history_bytes_max = std::size_t{token_history_mib_max} << 20;
+
 // -- requests (invalid_argument or too_large error) --
 inline constexpr int stop_strings_max = 16;
 inline constexpr std::size_t stop_string_bytes_max = 1024;

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <variant>
 
+#include "config/limits.hpp"
+
 namespace troupe {
 namespace {
 
@@ -49,6 +51,8 @@ std::vector<setting_row> rows_of(settings& s) {
       {"memory", "kv_mib", integer_setting{&s.memory.kv_mib, 0, 1 << 24}},
       {"memory", "kv_shards", integer_setting{&s.memory.kv_shards, 1, 64}},
       {"memory", "prefix_reuse", switch_setting{&s.memory.prefix_reuse}},
+      {"memory", "token_history", switch_setting{&s.memory.token_history}},
+      {"memory", "token_history_mib", integer_setting{&s.memory.token_history_mib, 1, limits::token_history_mib_max}},
       {"scheduler", "running_max", integer_setting{&s.scheduler.running_max, 1, 256}},
       {"scheduler", "waiting_max", integer_setting{&s.scheduler.waiting_max, 0, 1024}},
       {"scheduler", "step_tokens", integer_setting{&s.scheduler.step_tokens, 1, 8192}},

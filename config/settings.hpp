@@ -37,6 +37,8 @@ struct settings {
     int kv_mib = 0;            // 0: room for max(8 contexts of 4096, 1 full context), at most a quarter of RAM
     int kv_shards = 2;
     bool prefix_reuse = true;
+    bool token_history = true;  // a chat's known turns are not rendered and tokenised again
+    int token_history_mib = 64; // beyond it the conversation used longest ago is forgotten
   } memory;
   struct {
     int running_max = 64;      // sequences in one step

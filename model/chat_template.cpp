@@ -26,13 +26,11 @@ constexpr std::array names{
     named_kind{template_kind::llama3, "llama3"},
 };
 
-constexpr std::string_view smollm2_system = "You are a helpful AI assistant named SmolLM, trained by Hugging Face";
-constexpr std::string_view qwen2_system = "You are a helpful assistant.";
-
-result<void> check_messages(const std::vector<chat_message>& messages, template_kind kind, bool takes_tools) {
+result<void> check_messages(const std::vector<chat_message>& messages, std::size_t first, template_kind kind,
+                            bool takes_tools) {
   if (messages.empty())
     return fail(errc::invalid_argument, "messages: a conversation needs at least one message");
-  for (std::size_t i = 0; i < messages.size(); ++i) {
+  for (std::size_t i = first; i < messages.size(); ++i) {
     const auto& role = messages[i].role;
     if (role != "system" && role != "user" && role != "assistant" && role != "tool")
       return fail(errc::invalid_argument,
@@ -42,6 +40,33 @@ result<void> check_messages(const std::vector<chat_message>& messages, template_
                                          std::string(name_of(kind)) + "' has no form for tool calls");
   }
   return {};
+}
+
+result<std::vector<std::string>> respace_tools(const std::vector<std::string>& tools) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < tools.size(); ++i) {
+    auto tool = respace_json(tools[i]);
+    if (!tool)
+      return fail(errc::invalid_argument, "tools[" + std::to_string(i) + "]: " + tool.fault().message);
+    if (tool->front() != '{')
+      return fail(errc::invalid_argument, "tools[" + std::to_string(i) + "]: a JSON object is expected");
+    out.push_back(std::move(tool).value());
+  }
+  return out;
+}
+
+const template_renderer& renderer_of(template_kind kind) {
+  switch (kind) {
+  case template_kind::chatml:
+  case template_kind::smollm2:
+  case template_kind::qwen2: return chatml_renderer;
+  case template_kind::qwen2_5: return qwen2_5_renderer;
+  case template_kind::llama3: return llama3_renderer;
+  case template_kind::qwen3:
+  case template_kind::qwen3_instruct:
+  case template_kind::qwen3_thinking: break;
+  }
+  return qwen3_renderer;
 }
 
 } // namespace
@@ -90,33 +115,39 @@ result<chat_template> chat_template::create(template_kind kind, std::shared_ptr<
   return chat_template(kind, std::move(tokens));
 }
 
-result<rendered_prompt> chat_template::render(const std::vector<chat_message>& messages, const render_options& options) const {
-  if (auto checked = check_messages(messages, kind_, takes_tools()); !checked)
+std::vector<message_form> chat_template::forms_of(const std::vector<chat_message>& messages) const {
+  std::vector<message_form> forms(messages.size(), message_form::plain);
+  if (const auto mark_forms = renderer_of(kind_).mark_forms)
+    mark_forms(kind_, messages, forms);
+  return forms;
+}
+
+// What was rendered before was checked then.
+result<rendered_prompt> chat_template::render(const std::vector<chat_message>& messages, const render_options& options,
+                                              render_start start) const {
+  const std::size_t known = start.end.messages;
+  TROUPE_CHECK(known <= messages.size() && start.end.tokens == start.tokens.size());
+  if (auto checked = check_messages(messages, known, kind_, takes_tools()); !checked)
     return checked.fault();
   if (!options.tools.empty() && !takes_tools())
     return fail(errc::unsupported, "tools: the chat template '" + std::string(name_of(kind_)) + "' has no form for tools");
-  conversation chat{messages, {}, options};
-  for (std::size_t i = 0; i < options.tools.size(); ++i) {
-    auto tool = respace_json(options.tools[i]);
-    if (!tool)
-      return fail(errc::invalid_argument, "tools[" + std::to_string(i) + "]: " + tool.fault().message);
-    if (tool->front() != '{')
-      return fail(errc::invalid_argument, "tools[" + std::to_string(i) + "]: a JSON object is expected");
-    chat.tools.push_back(std::move(tool).value());
+  conversation chat{kind_, messages, forms_of(messages), {}, options.enable_thinking.value_or(true)};
+  const auto& renderer = renderer_of(kind_);
+  prompt_writer out(*tokens_, std::move(start));
+  if (known == 0) {
+    auto tools = respace_tools(options.tools);
+    if (!tools)
+      return tools.fault();
+    chat.tools = std::move(tools).value();
+    renderer.write_opening(out, chat);
   }
-  prompt_writer out(*tokens_);
-  bool thinking_open = false;
-  switch (kind_) {
-  case template_kind::chatml: thinking_open = render_chatml(out, chat, {}); break;
-  case template_kind::smollm2: thinking_open = render_chatml(out, chat, smollm2_system); break;
-  case template_kind::qwen2: thinking_open = render_chatml(out, chat, qwen2_system); break;
-  case template_kind::qwen2_5: thinking_open = render_qwen2_5(out, chat); break;
-  case template_kind::llama3: thinking_open = render_llama3(out, chat); break;
-  case template_kind::qwen3:
-  case template_kind::qwen3_instruct:
-  case template_kind::qwen3_thinking: thinking_open = render_qwen3(out, chat, kind_); break;
+  for (std::size_t i = known; i < messages.size(); ++i) {
+    renderer.write_message(out, chat, i);
+    out.end_message(i + 1);
   }
-  return std::move(out).finish(thinking_open);
+  if (options.add_generation_prompt)
+    renderer.write_answer_opening(out, chat);
+  return std::move(out).finish(kind_ == template_kind::qwen3_thinking && options.add_generation_prompt);
 }
 
 } // namespace troupe

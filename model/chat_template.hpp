@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/chat.hpp"
+#include "base/chat_rendering.hpp"
 #include "base/result.hpp"
 #include "model/tokenizer.hpp"
 
@@ -41,10 +42,17 @@ struct render_options {
   std::optional<bool> enable_thinking; // qwen3 only; others have nothing to switch and ignore it
 };
 
+// How an earlier rendering of the same beginning left off: the tokens of the messages up to `end`. Default: from the start.
+struct render_start {
+  message_end end;
+  std::vector<token_id> tokens; // end.tokens of them
+};
+
 struct rendered_prompt {
-  std::vector<token_id> tokens;
-  std::string text;           // the same, for tests and /render; not for tokenising
-  bool thinking_open = false; // the answer starts inside a think block
+  std::vector<token_id> tokens;  // of all, what an earlier rendering gave included
+  std::string text;              // what this rendering wrote, for tests; not for tokenising
+  bool thinking_open = false;    // the answer starts inside a think block
+  std::vector<message_end> ends; // where this rendering can be taken up again, in order; not every message has such a place
 };
 
 class chat_template {
@@ -53,7 +61,16 @@ public:
   static result<chat_template> create(template_kind kind, std::shared_ptr<const tokenizer> tokens);
   // errc::invalid_argument: no message, an unknown role, or a tool that is no JSON object. errc::unsupported: tools or tool
   // calls for a template that has no form for them.
-  result<rendered_prompt> render(const std::vector<chat_message>& messages, const render_options& options) const;
+  //
+  // `start`: from an earlier rendering by this template. Precondition: it had equal tools, and its messages before start.end,
+  // their forms included, equal ours. The tokens are then those of a rendering from the start.
+  result<rendered_prompt> render(const std::vector<chat_message>& messages, const render_options& options,
+                                 render_start start = {}) const;
+
+  // One form a message. How a message reads, and how all before it do, follows from these messages, their forms and the tools;
+  // options other than tools change only what stands behind the last message. Takes any roles.
+  std::vector<message_form> forms_of(const std::vector<chat_message>& messages) const;
+
   template_kind kind() const noexcept { return kind_; }
   bool thinks() const noexcept { return kind_ == template_kind::qwen3 || kind_ == template_kind::qwen3_thinking; }
   bool takes_tools() const noexcept;

@@ -13,7 +13,30 @@ void write_turn(prompt_writer& out, const chat_message& message) {
   out.words("<|im_end|>\n");
 }
 
+constexpr std::string_view smollm2_system = "You are a helpful AI assistant named SmolLM, trained by Hugging Face";
+constexpr std::string_view qwen2_system = "You are a helpful assistant.";
 constexpr std::string_view qwen2_5_system = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.";
+
+std::string_view default_system(template_kind kind) {
+  return kind == template_kind::smollm2 ? smollm2_system : kind == template_kind::qwen2 ? qwen2_system : std::string_view();
+}
+
+void write_default_system(prompt_writer& out, const conversation& chat) {
+  const auto system = default_system(chat.kind);
+  if (system.empty() || chat.messages.front().role == "system")
+    return;
+  out.words("<|im_start|>system\n");
+  out.words(system);
+  out.words("<|im_end|>\n");
+}
+
+void write_plain_message(prompt_writer& out, const conversation& chat, std::size_t index) {
+  write_turn(out, chat.messages[index]);
+}
+
+void write_answer_opening(prompt_writer& out, const conversation&) {
+  out.words("<|im_start|>assistant\n");
+}
 
 // Arguments are an object in the template's eyes. What is no JSON can only be a string to it.
 std::string arguments_as_json(const std::string& arguments) {
@@ -37,20 +60,36 @@ void write_call_turn(prompt_writer& out, const chat_message& message) {
   out.words("<|im_end|>\n");
 }
 
-} // namespace
-
-bool render_chatml(prompt_writer& out, const conversation& chat, std::string_view default_system) {
-  if (!default_system.empty() && chat.messages.front().role != "system") {
-    out.words("<|im_start|>system\n");
-    out.words(default_system);
+void write_qwen2_5_opening(prompt_writer& out, const conversation& chat) {
+  const auto& first = chat.messages.front();
+  out.words("<|im_start|>system\n");
+  if (first.role == "system")
+    out.body(first.content);
+  else
+    out.words(qwen2_5_system);
+  if (chat.tools.empty()) {
     out.words("<|im_end|>\n");
+  } else {
+    out.words("\n\n");
+    write_tool_list(out, chat.tools);
   }
-  for (const auto& message : chat.messages)
-    write_turn(out, message);
-  if (chat.options.add_generation_prompt)
-    out.words("<|im_start|>assistant\n");
-  return false;
 }
+
+void write_qwen2_5_message(prompt_writer& out, const conversation& chat, std::size_t index) {
+  const auto& message = chat.messages[index];
+  if (message.role == "tool")
+    write_tool_result(out, chat, index);
+  else if (message.role == "assistant" && !message.tool_calls.empty())
+    write_call_turn(out, message);
+  else if (message.role != "system" || index > 0)
+    write_turn(out, message);
+}
+
+void mark_qwen2_5_forms(template_kind, const std::vector<chat_message>& messages, std::vector<message_form>& forms) {
+  mark_joined_results(messages, forms);
+}
+
+} // namespace
 
 void write_tool_list(prompt_writer& out, const std::vector<std::string>& tools) {
   out.words("# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
@@ -65,41 +104,24 @@ void write_tool_list(prompt_writer& out, const std::vector<std::string>& tools) 
 }
 
 // Neighbouring results share one user turn.
-void write_tool_result(prompt_writer& out, const std::vector<chat_message>& messages, std::size_t index) {
-  if (index == 0 || messages[index - 1].role != "tool")
+void mark_joined_results(const std::vector<chat_message>& messages, std::vector<message_form>& forms) {
+  for (std::size_t i = 0; i + 1 < messages.size(); ++i)
+    if (messages[i].role == "tool" && messages[i + 1].role == "tool")
+      forms[i] = message_form::joined;
+}
+
+void write_tool_result(prompt_writer& out, const conversation& chat, std::size_t index) {
+  if (index == 0 || chat.messages[index - 1].role != "tool")
     out.words("<|im_start|>user");
   out.words("\n<tool_response>\n");
-  out.body(messages[index].content);
+  out.body(chat.messages[index].content);
   out.words("\n</tool_response>");
-  if (index + 1 == messages.size() || messages[index + 1].role != "tool")
+  if (chat.forms[index] != message_form::joined)
     out.words("<|im_end|>\n");
 }
 
-bool render_qwen2_5(prompt_writer& out, const conversation& chat) {
-  const auto& messages = chat.messages;
-  const bool has_system = messages.front().role == "system";
-  out.words("<|im_start|>system\n");
-  if (has_system)
-    out.body(messages.front().content);
-  else
-    out.words(qwen2_5_system);
-  if (chat.tools.empty()) {
-    out.words("<|im_end|>\n");
-  } else {
-    out.words("\n\n");
-    write_tool_list(out, chat.tools);
-  }
-  for (std::size_t i = has_system ? 1 : 0; i < messages.size(); ++i) {
-    if (messages[i].role == "tool")
-      write_tool_result(out, messages, i);
-    else if (messages[i].role == "assistant" && !messages[i].tool_calls.empty())
-      write_call_turn(out, messages[i]);
-    else
-      write_turn(out, messages[i]);
-  }
-  if (chat.options.add_generation_prompt)
-    out.words("<|im_start|>assistant\n");
-  return false;
-}
+constexpr template_renderer chatml_renderer{nullptr, write_default_system, write_plain_message, write_answer_opening};
+constexpr template_renderer qwen2_5_renderer{mark_qwen2_5_forms, write_qwen2_5_opening, write_qwen2_5_message,
+                                             write_answer_opening};
 
 } // namespace troupe

@@ -3,19 +3,27 @@
 #include "model/unicode.hpp"
 
 namespace troupe {
+namespace {
 
-bool render_llama3(prompt_writer& out, const conversation& chat) {
+void write_opening(prompt_writer& out, const conversation&) {
   out.words("<|begin_of_text|>");
-  for (const auto& message : chat.messages) {
-    out.words("<|start_header_id|>");
-    out.words(message.role);
-    out.words("<|end_header_id|>\n\n");
-    out.body(unicode::strip(message.content));
-    out.words("<|eot_id|>");
-  }
-  if (chat.options.add_generation_prompt)
-    out.words("<|start_header_id|>assistant<|end_header_id|>\n\n");
-  return false;
 }
+
+void write_message(prompt_writer& out, const conversation& chat, std::size_t index) {
+  const auto& message = chat.messages[index];
+  out.words("<|start_header_id|>");
+  out.words(message.role);
+  out.words("<|end_header_id|>\n\n");
+  out.body(unicode::strip(message.content));
+  out.words("<|eot_id|>");
+}
+
+void write_answer_opening(prompt_writer& out, const conversation&) {
+  out.words("<|start_header_id|>assistant<|end_header_id|>\n\n");
+}
+
+} // namespace
+
+constexpr template_renderer llama3_renderer{nullptr, write_opening, write_message, write_answer_opening};
 
 } // namespace troupe

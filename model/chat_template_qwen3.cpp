@@ -57,10 +57,24 @@ void write_calls(prompt_writer& out, const chat_message& message, bool after_con
   }
 }
 
-void write_answer(prompt_writer& out, const chat_message& message, template_kind kind, bool after_query, bool last) {
-  const auto parted = kind == template_kind::qwen3_instruct ? parted_answer{{}, message.content} : part(message);
+parted_answer part(const chat_message& message, template_kind kind) {
+  return kind == template_kind::qwen3_instruct ? parted_answer{{}, message.content} : part(message);
+}
+
+// An answer that follows the last query keeps its thoughts, and the last one has a think block even without any.
+void mark_forms(template_kind kind, const std::vector<chat_message>& messages, std::vector<message_form>& forms) {
+  mark_joined_results(messages, forms);
+  if (kind == template_kind::qwen3_instruct || messages.empty())
+    return;
+  for (std::size_t i = last_query_of(messages) + 1; i < messages.size(); ++i)
+    if (messages[i].role == "assistant" && (i + 1 == messages.size() || !part(messages[i]).reasoning.empty()))
+      forms[i] = message_form::thinking;
+}
+
+void write_answer(prompt_writer& out, const chat_message& message, template_kind kind, message_form form) {
+  const auto parted = part(message, kind);
   out.words("<|im_start|>assistant\n");
-  if (kind != template_kind::qwen3_instruct && after_query && (last || !parted.reasoning.empty())) {
+  if (form == message_form::thinking) {
     out.words("<think>\n");
     out.body(without_trailing_newlines(without_leading_newlines(parted.reasoning)));
     out.words("\n</think>\n\n");
@@ -72,7 +86,7 @@ void write_answer(prompt_writer& out, const chat_message& message, template_kind
   out.words("<|im_end|>\n");
 }
 
-void write_system(prompt_writer& out, const conversation& chat) {
+void write_opening(prompt_writer& out, const conversation& chat) {
   const auto& first = chat.messages.front();
   const bool has_system = first.role == "system";
   if (!has_system && chat.tools.empty())
@@ -89,34 +103,31 @@ void write_system(prompt_writer& out, const conversation& chat) {
   write_tool_list(out, chat.tools);
 }
 
+void write_message(prompt_writer& out, const conversation& chat, std::size_t index) {
+  const auto& message = chat.messages[index];
+  if (message.role == "tool") {
+    write_tool_result(out, chat, index);
+  } else if (message.role == "assistant") {
+    write_answer(out, message, chat.kind, chat.forms[index]);
+  } else if (message.role == "user" || index > 0) {
+    out.words("<|im_start|>");
+    out.words(message.role);
+    out.words("\n");
+    out.body(message.content);
+    out.words("<|im_end|>\n");
+  }
+}
+
+void write_answer_opening(prompt_writer& out, const conversation& chat) {
+  out.words("<|im_start|>assistant\n");
+  if (chat.kind == template_kind::qwen3_thinking)
+    out.words("<think>\n");
+  else if (chat.kind == template_kind::qwen3 && !chat.enable_thinking)
+    out.words("<think>\n\n</think>\n\n");
+}
+
 } // namespace
 
-bool render_qwen3(prompt_writer& out, const conversation& chat, template_kind kind) {
-  const auto& messages = chat.messages;
-  write_system(out, chat);
-  const std::size_t last_query = last_query_of(messages);
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    const auto& message = messages[i];
-    if (message.role == "tool") {
-      write_tool_result(out, messages, i);
-    } else if (message.role == "assistant") {
-      write_answer(out, message, kind, i > last_query, i + 1 == messages.size());
-    } else if (message.role == "user" || i > 0) {
-      out.words("<|im_start|>");
-      out.words(message.role);
-      out.words("\n");
-      out.body(message.content);
-      out.words("<|im_end|>\n");
-    }
-  }
-  if (!chat.options.add_generation_prompt)
-    return false;
-  out.words("<|im_start|>assistant\n");
-  if (kind == template_kind::qwen3_thinking)
-    out.words("<think>\n");
-  else if (kind == template_kind::qwen3 && !chat.options.enable_thinking.value_or(true))
-    out.words("<think>\n\n</think>\n\n");
-  return kind == template_kind::qwen3_thinking;
-}
+constexpr template_renderer qwen3_renderer{mark_forms, write_opening, write_message, write_answer_opening};
 
 } // namespace troupe

@@ -12,7 +12,9 @@ namespace troupe {
 
 class prompt_writer {
 public:
-  explicit prompt_writer(const tokenizer& tokens) : tokens_(tokens) {}
+  prompt_writer(const tokenizer& tokens, render_start start) : tokens_(tokens), run_(std::move(start.end.open_text)) {
+    prompt_.tokens = std::move(start.tokens);
+  }
 
   // The template's own text. Never pass anything that a client sent.
   void words(std::string_view text) {
@@ -32,6 +34,14 @@ public:
   void body(std::string_view text) {
     prompt_.text += text;
     run_ += text;
+    run_has_body_ = true;
+  }
+
+  // So many messages are written. Where a body is still in the run, this is no place to take up again: text that may be long
+  // would be kept twice.
+  void end_message(std::size_t messages) {
+    if (!run_has_body_)
+      prompt_.ends.push_back({messages, prompt_.tokens.size(), run_});
   }
 
   rendered_prompt finish(bool thinking_open) && {
@@ -44,11 +54,13 @@ private:
   void end_run() {
     tokens_.encode(run_, prompt_.tokens);
     run_.clear();
+    run_has_body_ = false;
   }
 
   const tokenizer& tokens_;
   rendered_prompt prompt_;
-  std::string run_;
+  std::string run_; // since the last added token
+  bool run_has_body_ = false;
 };
 
 } // namespace troupe

@@ -3,6 +3,7 @@
 #include <caf/all.hpp>
 
 #include "actors/company.hpp"
+#include "actors/worker/prompt_preparer.hpp"
 #include "config/limits.hpp"
 
 namespace troupe {

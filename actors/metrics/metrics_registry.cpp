@@ -118,6 +118,14 @@ std::string metrics_registry::render(int in_flight_now) const {
     sample(out, "troupe_requests_total", label("outcome", outcome), std::to_string(requests(outcome)));
   total("troupe_requests_refused_total", "Requests refused before they were tokenised.", requests_refused);
   total("troupe_prompts_prepared_total", "Prompts rendered and tokenised.", prompts_prepared);
+  total("troupe_history_hits_total", "Chats whose beginning the token history knew.", history_hits);
+  total("troupe_history_misses_total", "Chats that it knew nothing of.", history_misses);
+  total("troupe_history_tokens_total", "Tokens taken from it instead of being rendered and tokenised.", history_tokens);
+  total("troupe_history_forgotten_total", "Conversations that it forgot for want of room.", history_forgotten);
+  level("troupe_history_conversations", "Conversations in the token history.",
+        history_conversations.load(std::memory_order_relaxed));
+  level("troupe_history_messages", "Messages in it.", history_messages.load(std::memory_order_relaxed));
+  level("troupe_history_bytes", "Memory that it holds.", history_bytes.load(std::memory_order_relaxed));
   total("troupe_prompt_tokens_total", "Tokens of prompts that were admitted.", prompt_tokens);
   total("troupe_cached_tokens_total", "Of those, tokens found in the prefix cache.", cached_tokens);
   total("troupe_generated_tokens_total", "Tokens sampled.", generated_tokens);

@@ -47,6 +47,10 @@ public:
 
   counter requests_refused{0};
   counter prompts_prepared{0};
+  counter history_hits{0};
+  counter history_misses{0};
+  counter history_tokens{0};
+  counter history_forgotten{0};
   counter prompt_tokens{0};
   counter cached_tokens{0};
   counter generated_tokens{0};
@@ -57,6 +61,9 @@ public:
   counter resubmissions{0};
   gauge running{0};
   gauge waiting{0};
+  gauge history_conversations{0};
+  gauge history_messages{0};
+  gauge history_bytes{0};
   std::array<counter, actor_kinds> restarts{};
   seconds_histogram first_token;
   seconds_histogram inter_token;

@@ -11,7 +11,7 @@
 #include "actors/batcher/batch_request.hpp"
 #include "actors/edge_bridge/request_ticket.hpp"
 #include "actors/support/runtime_context.hpp"
-#include "actors/worker/prompt_preparer.hpp"
+#include "actors/worker/prepared_prompt.hpp"
 
 namespace troupe {
 

@@ -12,12 +12,18 @@
 #include "actors/session/answer_stream.hpp"
 #include "actors/session/sampling_defaults.hpp"
 #include "base/clock.hpp"
+#include "base/keyed_hash.hpp"
 #include "base/log.hpp"
 #include "io/edge.hpp"
 #include "model/chat_template.hpp"
 #include "model/tokenizer.hpp"
 
 namespace troupe {
+
+struct history_choice {
+  std::size_t bytes_max = 0; // of one worker
+  hash_key key;              // what conversations are named with; shown to nobody
+};
 
 struct runtime_context {
   std::shared_ptr<const tokenizer> tokens;
@@ -27,6 +33,7 @@ struct runtime_context {
   std::vector<token_id> end_tokens;
   answer_tokens marks;
   int context_tokens = 0;
+  std::optional<history_choice> history; // absent: every chat is rendered from the start
   std::uint64_t secret = 0;            // of this process; salts of tenants are derived from it
   std::function<std::uint64_t()> draw; // any thread; for requests without a seed
   clock_fn clock;

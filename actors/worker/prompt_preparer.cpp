@@ -21,21 +21,6 @@ prepared_prompt refuse(error fault) {
   return out;
 }
 
-prepared_prompt render_chat(const runtime_context& context, const generation_request& request) {
-  if (!context.chat)
-    return refuse({errc::unsupported, "the model has no chat template; send a raw prompt instead"});
-  render_options options;
-  options.tools = request.tools;
-  options.enable_thinking = request.enable_thinking;
-  auto rendered = context.chat->render(request.messages, options);
-  if (!rendered)
-    return refuse(rendered.fault());
-  prepared_prompt out;
-  out.tokens = std::move(rendered->tokens);
-  out.thinking_open = rendered->thinking_open;
-  return out;
-}
-
 prepared_prompt encode_text(const tokenizer& tokens, std::string_view text) {
   prepared_prompt out;
   if (tokens.adds_bos() && tokens.bos() >= 0)
@@ -54,6 +39,15 @@ prepared_prompt check_ids(const tokenizer& tokens, const std::vector<token_id>& 
   prepared_prompt out;
   out.tokens = ids;
   return out;
+}
+
+// Room for what comes behind a known beginning, so that the buffer is not copied for it. Text has fewer tokens than bytes.
+std::size_t tokens_expected(const std::vector<chat_message>& messages, std::size_t first) {
+  constexpr std::size_t around_a_message = 16;
+  std::size_t expected = around_a_message; // the answer's opening
+  for (std::size_t i = first; i < messages.size(); ++i)
+    expected += messages[i].content.size() + around_a_message;
+  return expected;
 }
 
 } // namespace
@@ -82,20 +76,96 @@ result<void> check_request(const generation_request& request) {
   return {};
 }
 
-prepared_prompt render_prompt(const runtime_context& context, const generation_request& request) {
+prompt_preparer::prompt_preparer(context_ptr context) : context_(std::move(context)) {
+  if (context_->history && context_->chat)
+    history_.emplace(context_->history->bytes_max);
+}
+
+prompt_preparer::~prompt_preparer() {
+  if (history_)
+    history_->clear();
+  show_history();
+}
+
+prepared_prompt prompt_preparer::prepare(const generation_request& request) {
   try {
-    auto out = !request.messages.empty() ? render_chat(context, request)
-               : request.prompt          ? encode_text(*context.tokens, *request.prompt)
-                                         : check_ids(*context.tokens, request.prompt_tokens);
+    auto out = !request.messages.empty() ? render_chat(request)
+               : request.prompt          ? encode_text(*context_->tokens, *request.prompt)
+                                         : check_ids(*context_->tokens, request.prompt_tokens);
     if (!out.fault && out.tokens.empty())
       return refuse({errc::invalid_argument, "the prompt is empty"});
     return out;
   } catch (const std::bad_alloc&) {
-    return refuse({errc::no_memory, "the prompt is too large for this machine's memory"});
+    return start_again({errc::no_memory, "the prompt is too large for this machine's memory"});
   } catch (const std::exception& e) {
-    log_to(context.log, log_level::error, std::string("a prompt could not be prepared: ") + e.what());
-    return refuse({errc::internal, "the prompt could not be prepared"});
+    log_to(context_->log, log_level::error, std::string("a prompt could not be prepared: ") + e.what());
+    return start_again({errc::internal, "the prompt could not be prepared"});
   }
+}
+
+prepared_prompt prompt_preparer::render_chat(const generation_request& request) {
+  if (!context_->chat)
+    return refuse({errc::unsupported, "the model has no chat template; send a raw prompt instead"});
+  render_options options;
+  options.tools = request.tools;
+  options.enable_thinking = request.enable_thinking;
+  auto rendered = history_ ? render_on(request, options) : context_->chat->render(request.messages, options);
+  if (!rendered)
+    return refuse(rendered.fault());
+  prepared_prompt out;
+  out.tokens = std::move(rendered->tokens);
+  out.thinking_open = rendered->thinking_open;
+  return out;
+}
+
+// From the longest beginning that the history knows.
+result<rendered_prompt> prompt_preparer::render_on(const generation_request& request, const render_options& options) {
+  const auto forms = context_->chat->forms_of(request.messages);
+  const auto keys = keys_of(context_->history->key, {request.tenant, request.tools, request.messages, forms});
+  const auto known = history_->find(keys);
+  render_start start;
+  if (!known.empty()) {
+    start.end = known.end();
+    start.tokens.reserve(start.end.tokens + tokens_expected(request.messages, start.end.messages));
+    start.tokens.assign(known.tokens().begin(), known.tokens().end());
+  }
+  auto rendered = context_->chat->render(request.messages, options, std::move(start));
+  if (!rendered)
+    return rendered;
+  auto& metrics = *context_->metrics;
+  (known.empty() ? metrics.history_misses : metrics.history_hits).fetch_add(1, std::memory_order_relaxed);
+  metrics.history_tokens.fetch_add(known.tokens().size(), std::memory_order_relaxed);
+  history_->remember(known, keys, rendered->tokens, rendered->ends);
+  show_history();
+  return rendered;
+}
+
+prepared_prompt prompt_preparer::start_again(error fault) {
+  if (history_)
+    history_->clear();
+  show_history();
+  return refuse(std::move(fault));
+}
+
+// Gauges are the sum over all workers: each adds what changed of its own.
+void prompt_preparer::show_history() noexcept {
+  if (!history_)
+    return;
+  const auto now = history_->stats();
+  auto& metrics = *context_->metrics;
+  const auto change = [](std::size_t to, std::size_t from) {
+    return static_cast<std::int64_t>(to) - static_cast<std::int64_t>(from);
+  };
+  metrics.history_conversations.fetch_add(change(now.conversations, shown_.conversations), std::memory_order_relaxed);
+  metrics.history_messages.fetch_add(change(now.messages, shown_.messages), std::memory_order_relaxed);
+  metrics.history_bytes.fetch_add(change(now.bytes, shown_.bytes), std::memory_order_relaxed);
+  metrics.history_forgotten.fetch_add(now.forgotten - shown_.forgotten, std::memory_order_relaxed);
+  shown_ = now;
+}
+
+void prompt_preparer::check_invariants() const {
+  if (history_)
+    history_->check_invariants();
 }
 
 } // namespace troupe

@@ -357,6 +357,37 @@ TEST_CASE("metrics tell what happened, and a scrape asks nobody") {
     CHECK_MESSAGE(text.find(line) != std::string::npos, line);
 }
 
+TEST_CASE("a chat is rendered on from what the worker knows; its successor starts anew and gives the same tokens") {
+  company_options options;
+  options.workers = 1;
+  options.context_tokens = 1024;
+  company_fixture house(options);
+  auto request = chat(std::string(200, 'q'));
+  request.max_tokens = 4;
+  const auto turn = [&] {
+    const auto sink = house.ask(request);
+    house.run();
+    CHECK(sink->finished());
+    return sink->text();
+  };
+  request.messages.push_back({"assistant", turn(), "", {}, ""});
+  request.messages.push_back({"user", "and now?", "", {}, ""});
+  const auto answer = turn();
+  const auto& metrics = *house.context->metrics;
+  CHECK(metrics.history_misses == 1);
+  CHECK(metrics.history_hits == 1);
+  CHECK(metrics.history_tokens > 200);
+  CHECK(metrics.history_conversations == 1);
+  house.kill(actor_kind::worker);
+  house.run_until([&] { return house.front->peers()->workers[0].alive(); });
+  CHECK(metrics.history_bytes == 0);
+  CHECK(turn() == answer);
+  CHECK(metrics.history_misses == 2);
+  CHECK(turn() == answer);
+  CHECK(metrics.history_hits == 2);
+  CHECK(metrics.history_conversations == 1);
+}
+
 TEST_CASE("draining refuses new requests and ends the open ones once") {
   company_fixture house;
   const auto sink = house.ask("never finished", 200);

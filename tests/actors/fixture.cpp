@@ -52,6 +52,8 @@ void company_fixture::start(const company_options& options) {
   context->end_tokens = {added::im_end};
   context->marks = find_answer_tokens(*context->tokens);
   context->context_tokens = options.context_tokens;
+  context->history.emplace(
+      history_choice{std::size_t{1} << 20, hash_key([drawn = std::uint64_t{0}]() mutable { return random_at(42, ++drawn); })});
   context->secret = 42;
   context->draw = [drawn = std::make_shared<std::uint64_t>(0)] { return ++*drawn; };
   context->clock = [this] { return scheduler_.clock().now(); };

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "actors/runtime.hpp"
+#include "config/limits.hpp"
 #include "tests/support/byte_tokenizer.hpp"
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/fake_backend.hpp"
@@ -202,6 +203,7 @@ TEST_CASE("parts out of their range stop the start with the name of the field") 
   names("waiting_max", [](auto& p) { p.waiting_max = 5000; });
   names("step_tokens", [](auto& p) { p.step_tokens = 0; });
   names("workers", [](auto& p) { p.workers = 17; });
+  names("history_bytes", [](auto& p) { p.history_bytes = limits::token_history_bytes_max + 1; });
   names("context_tokens", [](auto& p) { p.model.context_tokens = 0; });
   names("tokenizer", [](auto& p) { p.tokens = nullptr; });
 }

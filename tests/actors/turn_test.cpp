@@ -10,6 +10,7 @@
 #include "actors/session/session_logic.hpp"
 #include "actors/supervisor/company_front.hpp"
 #include "actors/supervisor/restart_policy.hpp"
+#include "actors/worker/prompt_preparer.hpp"
 #include "base/check.hpp"
 #include "config/limits.hpp"
 #include "tests/support/byte_tokenizer.hpp"
