@@ -48,6 +48,8 @@ std::vector<setting_row> rows_of(settings& s) {
       {"memory", "context_tokens", integer_setting{&s.memory.context_tokens, 0, 1 << 24}},
       {"memory", "kv_mib", integer_setting{&s.memory.kv_mib, 0, 1 << 24}},
       {"memory", "kv_shards", integer_setting{&s.memory.kv_shards, 1, 64}},
+      {"memory", "kv_keys", text_setting{&s.memory.kv_keys}},
+      {"memory", "kv_values", text_setting{&s.memory.kv_values}},
       {"memory", "prefix_reuse", switch_setting{&s.memory.prefix_reuse}},
       {"scheduler", "running_max", integer_setting{&s.scheduler.running_max, 1, 256}},
       {"scheduler", "waiting_max", integer_setting{&s.scheduler.waiting_max, 0, 1024}},
