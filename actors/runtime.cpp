@@ -75,6 +75,7 @@ context_ptr make_context(runtime_parts& parts) {
   context->marks = find_answer_tokens(*parts.tokens);
   context->context_tokens = context->model.context_tokens;
   context->secret = random_word();
+  context->call_key = random_word();
   if (parts.history_bytes > 0)
     context->history.emplace(
         history_choice{parts.history_bytes / static_cast<std::size_t>(parts.workers), hash_key(random_word)});

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <tuple>
 
 #include "config/limits.hpp"
 #include "cpu/cpu_backend.hpp"
@@ -27,8 +28,20 @@ std::uint64_t physical_memory() {
   return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-result<kv_plan> plan_kv(const settings& s, const hyperparameters& shape) {
-  auto one_page = cpu::kv_store::create(shape, 1);
+result<kv_types> kv_types_of(const settings& s) {
+  kv_types types;
+  for (const auto& [setting, name, type] : {std::tuple{"memory.kv_keys", &s.memory.kv_keys, &types.keys},
+                                            {"memory.kv_values", &s.memory.kv_values, &types.values}}) {
+    const auto named = kv_type_named(*name);
+    if (!named)
+      return fail(errc::invalid_argument, std::string(setting) + ": '" + *name + "' is none of f16, bf16, int8, int4");
+    *type = *named;
+  }
+  return types;
+}
+
+result<kv_plan> plan_kv(const settings& s, const hyperparameters& shape, kv_types types) {
+  auto one_page = cpu::kv_store::create(shape, types, 1);
   if (!one_page)
     return one_page.fault();
   const std::uint64_t page_bytes = one_page->page_bytes();
@@ -109,6 +122,9 @@ std::string own_name(const std::filesystem::path& path, const hyperparameters& s
 } // namespace
 
 result<std::unique_ptr<runtime>> start_engine(const settings& s, const log_sink& log) {
+  const auto kv_types = kv_types_of(s); // before the model is read: a bad setting is told at once
+  if (!kv_types)
+    return kv_types.fault();
   const std::filesystem::path path = s.model.path.empty() ? default_model : s.model.path;
   auto file = open_model(path);
   if (!file)
@@ -120,7 +136,7 @@ result<std::unique_ptr<runtime>> start_engine(const settings& s, const log_sink&
   if (!chat)
     return chat.fault();
   const auto shape = file->weights.shape;
-  const auto kv = plan_kv(s, shape);
+  const auto kv = plan_kv(s, shape, *kv_types);
   if (!kv)
     return kv.fault();
 
@@ -128,6 +144,7 @@ result<std::unique_ptr<runtime>> start_engine(const settings& s, const log_sink&
   device.threads = s.cpu.threads;
   device.isa = s.cpu.isa;
   device.pages = kv->pages;
+  device.kv = *kv_types;
   device.step_tokens_max = std::max(s.scheduler.step_tokens, s.scheduler.running_max);
   device.usable_vocabulary = std::min((*tokens)->size(), shape.vocabulary);
   device.log = log;
@@ -158,7 +175,8 @@ result<std::unique_ptr<runtime>> start_engine(const settings& s, const log_sink&
          parts.model.name + ": " + std::to_string(device_shape.weight_bytes >> 20) + " MiB of weights, context " +
              std::to_string(kv->context_tokens) + " tokens, room for " +
              std::to_string(static_cast<std::uint64_t>(kv->pages) * limits::page_tokens) + " tokens of KV (" +
-             std::to_string(kv->pages * device_shape.page_bytes >> 20) + " MiB), " + device_shape.description);
+             std::to_string(kv->pages * device_shape.page_bytes >> 20) + " MiB, keys " + s.memory.kv_keys + ", values " +
+             s.memory.kv_values + "), " + device_shape.description);
   return runtime::start(std::move(parts));
 }
 

@@ -53,6 +53,8 @@ std::vector<setting_row> rows_of(settings& s) {
       {"memory", "context_tokens", integer_setting{&s.memory.context_tokens, 0, limits::context_tokens_max}},
       {"memory", "kv_mib", integer_setting{&s.memory.kv_mib, 0, limits::kv_mib_max}},
       {"memory", "kv_shards", integer_setting{&s.memory.kv_shards, 1, limits::kv_shards_max}},
+      {"memory", "kv_keys", text_setting{&s.memory.kv_keys}},
+      {"memory", "kv_values", text_setting{&s.memory.kv_values}},
       {"memory", "prefix_reuse", switch_setting{&s.memory.prefix_reuse}},
       {"memory", "token_history", switch_setting{&s.memory.token_history}},
       {"memory", "token_history_mib", integer_setting{&s.memory.token_history_mib, 1, limits::token_history_mib_max}},

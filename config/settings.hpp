@@ -36,6 +36,8 @@ struct settings {
     int context_tokens = 0;    // 0: the model's
     int kv_mib = 0;            // 0: room for max(8 contexts of 4096, 1 full context), at most a quarter of RAM
     int kv_shards = 2;
+    std::string kv_keys = "f16";   // f16, bf16, int8 or int4
+    std::string kv_values = "f16"; // likewise
     bool prefix_reuse = true;
     bool token_history = true;  // a chat's known turns are not rendered and tokenised again
     int token_history_mib = 64; // beyond it the conversation used longest ago is forgotten

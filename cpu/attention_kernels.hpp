@@ -3,12 +3,13 @@
 //
 // A query row's operations and their order depend on its own position alone: not on how many rows share the tile, nor on which
 // thread computes which chunk. Positions that a row may not see enter with weight 0, those that no row of the tile may see are
-// not touched. Few rows read halves straight from the page; many widen a page once and share it.
+// not touched. Few rows read keys and values as they lie in the page (kv_rows.hpp); many widen a page once and share it.
 #pragma once
 #include <cmath>
 #include <cstdint>
 
 #include "cpu/elementwise_kernels.hpp"
+#include "cpu/kv_rows.hpp"
 #include "cpu/vector_kernels.hpp"
 
 namespace troupe::cpu {
@@ -21,6 +22,7 @@ struct attention {
   static constexpr int tile_rows = 3;    // query rows a register tile
   static constexpr int tile_tokens = 4;  // keys a register tile of scores
   static constexpr int tile_vectors = 4; // registers a row of a register tile of values
+  static_assert(tile_vectors * width % int4_group == 0);
   static constexpr int page_tokens = limits::page_tokens;
   static constexpr float lowest = -__builtin_huge_valf();
 
@@ -115,20 +117,34 @@ private:
       w.chunk[r * w.row_floats + w.dim + 1] = V::sum(V::load(w.lane_sums + r * width));
   }
 
-  static const std::uint16_t* page_at(const attention_task& t, const std::uint16_t* base, int position) noexcept {
+  static const std::byte* page_at(const attention_task& t, const std::byte* base, int position) noexcept {
     return base + t.pages[position / page_tokens] * t.page_stride;
   }
 
-  static const float* widened(const std::uint16_t* from, int count, const workspace& w) noexcept {
-    for (int i = 0; i < count * w.dim; i += width)
-      V::store(w.page + i, V::load(from + i));
-    return w.page;
+  template <class Rows>
+  static float_rows<V> widened(const Rows& rows, int count, const workspace& w) noexcept {
+    float* to = w.page;
+    for (int token = 0; token < count; ++token)
+      for (int i = 0; i < w.dim; i += Rows::span * width, to += Rows::span * width)
+        for (int v = 0; v < Rows::span; ++v)
+          V::store(to + v * width, rows.load(token, i, v));
+    return {w.page, w.dim};
+  }
+
+  static void score_block(const attention_task& t, const workspace& w, int begin, int count) noexcept {
+    switch (t.types.keys) {
+    case kv_type::f16: return score_block_of<kv_rows<V, kv_type::f16>>(t, w, begin, count);
+    case kv_type::bf16: return score_block_of<kv_rows<V, kv_type::bf16>>(t, w, begin, count);
+    case kv_type::int8: return score_block_of<kv_rows<V, kv_type::int8>>(t, w, begin, count);
+    case kv_type::int4: return score_block_of<kv_rows<V, kv_type::int4>>(t, w, begin, count);
+    }
   }
 
   // scores[row][position - begin] for whole pages that reach into [begin, begin + count).
-  static void score_block(const attention_task& t, const workspace& w, int begin, int count) noexcept {
+  template <class Keys>
+  static void score_block_of(const attention_task& t, const workspace& w, int begin, int count) noexcept {
     for (int at = 0; at < count; at += page_tokens) {
-      const std::uint16_t* keys = page_at(t, t.keys, begin + at);
+      const Keys keys = Keys::at(page_at(t, t.keys, begin + at), w.dim);
       if (w.rows <= tile_rows)
         score_page(w, keys, at);
       else
@@ -136,8 +152,8 @@ private:
     }
   }
 
-  template <class Key>
-  static void score_page(const workspace& w, const Key* keys, int at) noexcept {
+  template <class Keys>
+  static void score_page(const workspace& w, const Keys& keys, int at) noexcept {
     int r = 0;
     for (; r + 3 <= w.rows; r += 3)
       score_rows<3>(w, keys, r, at);
@@ -147,27 +163,27 @@ private:
       score_rows<1>(w, keys, r, at);
   }
 
-  template <int Rows, class Key>
-  static void score_rows(const workspace& w, const Key* keys, int first, int at) noexcept {
+  template <int Rows, class Keys>
+  static void score_rows(const workspace& w, const Keys& keys, int first, int at) noexcept {
     const std::ptrdiff_t d = w.dim;
     const float* q = w.q + first * d;
     float* out = w.scores + static_cast<std::ptrdiff_t>(first) * attention_block + at;
     for (int token = 0; token < page_tokens; token += tile_tokens) {
-      const Key* k = keys + token * d;
       reg sum[Rows][tile_tokens];
       for (int r = 0; r < Rows; ++r)
         for (int j = 0; j < tile_tokens; ++j)
           sum[r][j] = V::set(0.0f);
-      for (int i = 0; i < w.dim; i += width) {
-        reg query[Rows];
-        for (int r = 0; r < Rows; ++r)
-          query[r] = V::load(q + r * d + i);
-        for (int j = 0; j < tile_tokens; ++j) {
-          const reg key = V::load(k + j * d + i);
+      for (int i = 0; i < w.dim; i += Keys::span * width)
+        for (int v = 0; v < Keys::span; ++v) {
+          reg query[Rows];
           for (int r = 0; r < Rows; ++r)
-            sum[r][j] = V::fma(query[r], key, sum[r][j]);
+            query[r] = V::load(q + r * d + i + v * width);
+          for (int j = 0; j < tile_tokens; ++j) {
+            const reg key = keys.load(token + j, i, v);
+            for (int r = 0; r < Rows; ++r)
+              sum[r][j] = V::fma(query[r], key, sum[r][j]);
+          }
         }
-      }
       for (int r = 0; r < Rows; ++r)
         V::store_sums(out + r * attention_block + token, sum[r][0], sum[r][1], sum[r][2], sum[r][3]);
     }
@@ -211,11 +227,21 @@ private:
     *highest = now;
   }
 
-  // chunk[row] = chunk[row] * correction + sum over the block's positions of weight * value.
   static void sum_block(const attention_task& t, const workspace& w, int begin, int count) noexcept {
+    switch (t.types.values) {
+    case kv_type::f16: return sum_block_of<kv_rows<V, kv_type::f16>>(t, w, begin, count);
+    case kv_type::bf16: return sum_block_of<kv_rows<V, kv_type::bf16>>(t, w, begin, count);
+    case kv_type::int8: return sum_block_of<kv_rows<V, kv_type::int8>>(t, w, begin, count);
+    case kv_type::int4: return sum_block_of<kv_rows<V, kv_type::int4>>(t, w, begin, count);
+    }
+  }
+
+  // chunk[row] = chunk[row] * correction + sum over the block's positions of weight * value.
+  template <class Values>
+  static void sum_block_of(const attention_task& t, const workspace& w, int begin, int count) noexcept {
     for (int at = 0; at < count; at += page_tokens) {
       const int tokens = count - at < page_tokens ? count - at : page_tokens;
-      const std::uint16_t* values = page_at(t, t.values, begin + at);
+      const Values values = Values::at(page_at(t, t.values, begin + at), w.dim);
       if (w.rows <= tile_rows)
         sum_page(w, values, at, tokens);
       else
@@ -223,8 +249,8 @@ private:
     }
   }
 
-  template <class Value>
-  static void sum_page(const workspace& w, const Value* values, int at, int tokens) noexcept {
+  template <class Values>
+  static void sum_page(const workspace& w, const Values& values, int at, int tokens) noexcept {
     int r = 0;
     for (; r + 3 <= w.rows; r += 3)
       sum_rows<3>(w, values, r, at, tokens);
@@ -234,8 +260,8 @@ private:
       sum_rows<1>(w, values, r, at, tokens);
   }
 
-  template <int Rows, class Value>
-  static void sum_rows(const workspace& w, const Value* values, int first, int at, int tokens) noexcept {
+  template <int Rows, class Values>
+  static void sum_rows(const workspace& w, const Values& values, int first, int at, int tokens) noexcept {
     int i = 0;
     for (; i + tile_vectors * width <= w.dim; i += tile_vectors * width)
       sum_columns<Rows, tile_vectors>(w, values, first, at, tokens, i);
@@ -243,8 +269,8 @@ private:
       sum_columns<Rows, 1>(w, values, first, at, tokens, i);
   }
 
-  template <int Rows, int Vectors, class Value>
-  static void sum_columns(const workspace& w, const Value* values, int first, int at, int tokens, int column) noexcept {
+  template <int Rows, int Vectors, class Values>
+  static void sum_columns(const workspace& w, const Values& values, int first, int at, int tokens, int column) noexcept {
     const float* weights = w.scores + static_cast<std::ptrdiff_t>(first) * attention_block + at;
     float* out = w.chunk + first * w.row_floats + column;
     reg sum[Rows][Vectors];
@@ -253,11 +279,10 @@ private:
       for (int v = 0; v < Vectors; ++v)
         sum[r][v] = V::mul(V::load(out + r * w.row_floats + v * width), correction);
     }
-    const Value* from = values + column;
-    for (int token = 0; token < tokens; ++token, from += w.dim) {
+    for (int token = 0; token < tokens; ++token) {
       reg value[Vectors];
       for (int v = 0; v < Vectors; ++v)
-        value[v] = V::load(from + v * width);
+        value[v] = values.load(token, column, v);
       for (int r = 0; r < Rows; ++r) {
         const reg weight = V::set(weights[r * attention_block + token]);
         for (int v = 0; v < Vectors; ++v)

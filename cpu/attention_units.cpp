@@ -94,9 +94,10 @@ void attention_units::compute(int u, int layer, const attention_rows& rows, cons
   t.head_dim = shape_->head_dim;
   t.position = n.sequence->step->position + n.first;
   t.scale = 1.0f / std::sqrt(static_cast<float>(shape_->head_dim));
+  t.types = kv.types();
   t.keys = kv.keys(layer, n.kv_head);
   t.values = kv.values(layer, n.kv_head);
-  t.page_stride = kv.page_stride();
+  t.page_stride = kv.page_bytes();
   t.pages = n.sequence->step->pages->data();
   t.chunk_begin = n.chunk_begin;
   t.chunk_end = n.chunk_end;

@@ -132,7 +132,7 @@ result<std::unique_ptr<backend>> make_cpu_backend(model_weights weights, const c
     auto model = pack_model(std::move(weights), *target, *team, options.log);
     if (!model)
       return model.fault();
-    auto kv = kv_store::create(model->source.shape, options.pages);
+    auto kv = kv_store::create(model->source.shape, options.kv, options.pages);
     if (!kv)
       return kv.fault();
     std::unique_ptr<backend> made =

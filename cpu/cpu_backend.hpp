@@ -12,6 +12,7 @@
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "model/backend.hpp"
+#include "model/kv_type.hpp"
 #include "model/weights.hpp"
 
 namespace troupe {
@@ -19,6 +20,7 @@ namespace troupe {
 struct cpu_options {
   int threads = 0;            // 0: the cores this process may use
   std::uint32_t pages = 1024; // KV pages
+  kv_types kv;                // how they hold keys and values
   int step_tokens_max = 512;
   int usable_vocabulary = 0; // ids below this can be sampled; 0: all rows
   std::string isa;           // "", "plain", "avx2", "avx512": "" picks the best that passes its self-test
@@ -28,7 +30,7 @@ struct cpu_options {
   std::function<void(const request_id&, std::span<const float>)> on_logits;
 };
 
-// errc::no_memory, errc::unsupported (an isa that this machine lacks) or errc::model_format (tensors of contradictory shapes).
+// errc::no_memory, errc::unsupported (an isa that this machine lacks, a KV type that the model's heads do not fit) or errc::model_format (tensors of contradictory shapes).
 result<std::unique_ptr<backend>> make_cpu_backend(model_weights weights, const cpu_options& options);
 
 } // namespace troupe

@@ -130,14 +130,6 @@ struct elementwise {
           store_part(b + i, count, second(x, y, c, s));
         });
   }
-
-  static void store_half(std::uint16_t* out, const float* x, int n) noexcept {
-    over(
-        n, [=](int i) { V::store_half(out + i, V::load(x + i)); },
-        [=](int i, int count) { V::store_half(out + i, load_part(x + i, count)); });
-    for (int i = (n + width - 1) / width * width; i < padded(n); i += width)
-      V::store_half(out + i, V::set(0.0f));
-  }
 };
 
 } // namespace troupe::cpu

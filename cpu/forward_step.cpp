@@ -195,11 +195,12 @@ void forward_step::rotate_and_keep(int layer, int r) {
   };
   for (int h = 0; h < shape_.heads; ++h)
     turn(q + h * shape_.head_dim, l.q_norm);
-  const std::size_t slot = where.page * kv_.page_stride() + static_cast<std::size_t>(where.slot) * kv_.row_halves();
+  const std::size_t page = where.page * kv_.page_bytes();
+  const auto store_key = kernels_.rows_of(kv_.types().keys).store, store_value = kernels_.rows_of(kv_.types().values).store;
   for (int h = 0; h < shape_.kv_heads; ++h) {
     turn(k + h * shape_.head_dim, l.k_norm);
-    kernels_.store_half(kv_.keys(layer, h) + slot, k + h * shape_.head_dim, shape_.head_dim);
-    kernels_.store_half(kv_.values(layer, h) + slot, v + h * shape_.head_dim, shape_.head_dim);
+    store_key(kv_.keys(layer, h) + page, where.slot, k + h * shape_.head_dim, shape_.head_dim);
+    store_value(kv_.values(layer, h) + page, where.slot, v + h * shape_.head_dim, shape_.head_dim);
   }
 }
 

@@ -39,6 +39,38 @@ struct simd_plain {
       p[i] = narrow(x.lane[i]);
   }
 
+  // bfloat16, the upper half of a float; rounds to nearest even.
+  static reg load_bfloat(const std::uint16_t* p) noexcept {
+    return map([&](int i) { return as_float(static_cast<std::uint32_t>(p[i]) << 16); });
+  }
+  static void store_bfloat(std::uint16_t* p, reg x) noexcept {
+    for (int i = 0; i < width; ++i) {
+      const std::uint32_t bits = as_bits(x.lane[i]);
+      const bool is_number = x.lane[i] == x.lane[i];
+      p[i] = is_number ? static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16) : std::uint16_t{0x7fc0};
+    }
+  }
+  // One of a pair of bfloats in every lane.
+  static reg set_upper(std::uint32_t pair) noexcept { return set(as_float(pair & 0xffff'0000u)); }
+  static reg set_lower(std::uint32_t pair) noexcept { return set(as_float(pair << 16)); }
+
+  // Whole numbers of 8 bits, from -128 to 127.
+  static reg load_bytes(const std::int8_t* p) noexcept {
+    return map([&](int i) { return static_cast<float>(p[i]); });
+  }
+  static void store_bytes(std::int8_t* p, reg x) noexcept {
+    for (int i = 0; i < width; ++i)
+      p[i] = static_cast<std::int8_t>(x.lane[i]);
+  }
+  // Whole numbers of 4 bits, from 0 to 15, in an order that is the instruction set's own. [width / 2]
+  static reg load_nibbles(const std::uint8_t* p) noexcept {
+    return map([&](int i) { return static_cast<float>(p[i / 2] >> (i % 2 * 4) & 15); });
+  }
+  static void store_nibbles(std::uint8_t* p, reg x) noexcept {
+    for (int i = 0; i < width; i += 2)
+      p[i / 2] = static_cast<std::uint8_t>(static_cast<int>(x.lane[i]) | static_cast<int>(x.lane[i + 1]) << 4);
+  }
+
   static reg add(reg a, reg b) noexcept {
     return map([&](int i) { return a.lane[i] + b.lane[i]; });
   }
@@ -106,6 +138,17 @@ struct simd_plain {
   static float square_root(float x) noexcept { return std::sqrt(x); }
 
 private:
+  static float as_float(std::uint32_t bits) noexcept {
+    float f;
+    std::memcpy(&f, &bits, sizeof f);
+    return f;
+  }
+  static std::uint32_t as_bits(float f) noexcept {
+    std::uint32_t bits;
+    std::memcpy(&bits, &f, sizeof bits);
+    return bits;
+  }
+
   static float widen(std::uint16_t h) noexcept {
     const std::uint32_t sign = static_cast<std::uint32_t>(h & 0x8000u) << 16;
     const std::uint32_t exponent = (h >> 10) & 0x1fu;

@@ -1,8 +1,9 @@
-// The kernels that are not matrix products, one table an instruction set: normalisation, rotation, activation, attention.
+// The kernels that are not matrix products, one table an instruction set: normalisation, rotation, activation, keys and values,
+// attention.
 //
 // All are pure functions of their arguments and may run on any thread. Each sums in an order of its own that depends on the
-// shapes alone. The templates behind them are elementwise_kernels.hpp and attention_kernels.hpp, over the operations of
-// simd_*.hpp.
+// shapes alone. The templates behind them are elementwise_kernels.hpp, kv_rows.hpp and attention_kernels.hpp, over the
+// operations of simd_*.hpp.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,14 +11,9 @@
 #include "base/ids.hpp"
 #include "config/limits.hpp"
 #include "cpu/isa.hpp"
+#include "cpu/kv_layout.hpp"
 
 namespace troupe::cpu {
-
-// Halves are stored in rows of this many: the widest register's lanes.
-inline constexpr int half_row_step = 16;
-constexpr int padded(int count) noexcept {
-  return (count + half_row_step - 1) / half_row_step * half_row_step;
-}
 
 // Scores are normalised over this many positions at a time, aligned to it, whatever the query: fewer rescalings than by page.
 inline constexpr int attention_block = 64;
@@ -36,9 +32,10 @@ struct attention_task {
   int head_dim = 0;
   int position = 0;                      // of the first query token; token i attends to positions 0 .. position + i
   float scale = 1;                       // of the scores
-  const std::uint16_t* keys = nullptr;   // halves; page p's block [page_tokens][padded(head_dim)] is at p * page_stride
-  const std::uint16_t* values = nullptr; // likewise
-  std::size_t page_stride = 0;
+  kv_types types;
+  const std::byte* keys = nullptr;   // page p's block (kv_layout.hpp) is at p * page_stride
+  const std::byte* values = nullptr; // likewise
+  std::size_t page_stride = 0;       // bytes
   const page_id* pages = nullptr;
   int chunk_begin = 0;
   int chunk_end = 0;
@@ -61,6 +58,13 @@ constexpr std::size_t attention_scratch(int rows, int head_dim) noexcept {
   return r * d + 2 * r * partial_row(head_dim) + r * (attention_block + half_row_step + 1) + limits::page_tokens * d;
 }
 
+// A token's row of a block. x [head_dim]; what is beyond head_dim in the row is written as zeros. NaN is read back as NaN, whatever
+// the type, so that a spoilt sequence can be told.
+struct kv_row_kernels {
+  void (*store)(std::byte* block, int token, const float* x, int head_dim) noexcept;
+  void (*load)(const std::byte* block, int token, float* x, int head_dim) noexcept;
+};
+
 struct vector_kernels {
   isa target;
   // x += y. [n]
@@ -72,17 +76,18 @@ struct vector_kernels {
   // Rotates a head in place. Pairs of halves: cosine, sine [dim / 2]; adjacent pairs: each cosine twice, each sine as (-s, s).
   // [dim]
   void (*rotate)(float* head, const float* cosine, const float* sine, int dim, bool adjacent) noexcept;
-  // n floats to halves; out [padded(n)], filled up with zeros.
-  void (*store_half)(std::uint16_t* out, const float* x, int n) noexcept;
+  kv_row_kernels rows[kv_type_count]; // by kv_type
   void (*attend)(const attention_task& task) noexcept;
   // Joins task.partial of chunks [0, chunks()) and writes task.out.
   void (*merge)(const attention_task& task) noexcept;
+
+  const kv_row_kernels& rows_of(kv_type t) const noexcept { return rows[static_cast<int>(t)]; }
 };
 
 // Precondition: machine_has(target).
 const vector_kernels& vector_kernels_for(isa target) noexcept;
 
-// Compares every kernel with the plain one; well under a millisecond. false: the isa must not be used here. Precondition:
+// Compares every kernel with the plain one; about a millisecond. false: the isa must not be used here. Precondition:
 // machine_has(target).
 bool vector_self_test(isa target);
 

@@ -1,5 +1,6 @@
 #include "cpu/attention_kernels.hpp"
 #include "cpu/elementwise_kernels.hpp"
+#include "cpu/kv_rows.hpp"
 #include "cpu/simd_avx512.hpp"
 #include "cpu/vector_kernels.hpp"
 
@@ -11,7 +12,8 @@ const vector_kernels avx512_vector_kernels = {
     .rms_norm = elementwise<simd_avx512>::rms_norm,
     .silu_multiply = elementwise<simd_avx512>::silu_multiply,
     .rotate = elementwise<simd_avx512>::rotate,
-    .store_half = elementwise<simd_avx512>::store_half,
+    .rows = {kv_rows<simd_avx512, kv_type::f16>::kernels(), kv_rows<simd_avx512, kv_type::bf16>::kernels(),
+             kv_rows<simd_avx512, kv_type::int8>::kernels(), kv_rows<simd_avx512, kv_type::int4>::kernels()},
     .attend = attention<simd_avx512>::attend,
     .merge = attention<simd_avx512>::merge,
 };

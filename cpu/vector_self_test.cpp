@@ -8,7 +8,7 @@ namespace troupe::cpu {
 namespace {
 
 // Odd on purpose: no length but the head's is a whole register, and the queries cross a block of positions.
-constexpr int width = 53, head_dim = 80, group = 3, tokens = 5, position = 61;
+constexpr int width = 53, group = 3, tokens = 5, position = 61;
 constexpr int pages = (position + tokens + limits::page_tokens - 1) / limits::page_tokens;
 
 std::vector<float> random_floats(std::uint64_t key, std::size_t count) {
@@ -18,14 +18,16 @@ std::vector<float> random_floats(std::uint64_t key, std::size_t count) {
   return out;
 }
 
-std::vector<float> attention_of(const vector_kernels& k) {
-  constexpr std::size_t stride = static_cast<std::size_t>(limits::page_tokens) * padded(head_dim);
-  const auto q = random_floats(1, static_cast<std::size_t>(tokens) * group * head_dim);
-  std::vector<std::uint16_t> keys(pages * stride), values(pages * stride);
-  const auto numbers = random_floats(2, pages * stride);
-  for (std::size_t at = 0; at < numbers.size(); at += padded(head_dim)) {
-    k.store_half(keys.data() + at, numbers.data() + at, head_dim);
-    k.store_half(values.data() + at, numbers.data() + numbers.size() - at - padded(head_dim), head_dim);
+std::vector<float> attention_of(const vector_kernels& k, kv_type type) {
+  const int head_dim = type == kv_type::int4 ? 96 : 80;
+  const std::size_t stride = kv_block_bytes(type, head_dim);
+  const auto q = random_floats(1, static_cast<std::size_t>(tokens * group * head_dim));
+  std::vector<std::byte> keys(pages * stride), values(pages * stride);
+  for (int i = 0; i < pages * limits::page_tokens; ++i) {
+    const std::size_t page = static_cast<std::size_t>(i / limits::page_tokens) * stride;
+    const auto at = static_cast<std::uint64_t>(i);
+    k.rows_of(type).store(keys.data() + page, i % limits::page_tokens, random_floats(10 + at, 96).data(), head_dim);
+    k.rows_of(type).store(values.data() + page, i % limits::page_tokens, random_floats(500 + at, 96).data(), head_dim);
   }
   std::vector<page_id> table;
   for (page_id p = 0; p < pages; ++p)
@@ -39,6 +41,7 @@ std::vector<float> attention_of(const vector_kernels& k) {
   t.head_dim = head_dim;
   t.position = position;
   t.scale = 0.1f;
+  t.types = {type, type};
   t.keys = keys.data();
   t.values = values.data();
   t.page_stride = stride;
@@ -46,12 +49,20 @@ std::vector<float> attention_of(const vector_kernels& k) {
   t.chunk_end = 1;
   t.out = out.data();
   t.scratch = scratch.data();
-  k.attend(t);
-  return out;
+  k.attend(t); // rows that share a widened page
+  auto all = out;
+  t.tokens = 1;
+  k.attend(t); // rows that read the page
+  all.insert(all.end(), out.begin(), out.end());
+  return all;
 }
 
 std::vector<float> results_of(const vector_kernels& k) {
-  auto out = attention_of(k);
+  std::vector<float> out;
+  for (const kv_type type : kv_types_all) {
+    const auto mixed = attention_of(k, type);
+    out.insert(out.end(), mixed.begin(), mixed.end());
+  }
   auto x = random_floats(3, width);
   const auto y = random_floats(4, width);
   k.add(x.data(), y.data(), width);

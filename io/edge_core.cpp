@@ -31,7 +31,7 @@ edge_core::edge_core(edge_options chosen, bool loopback, edge_port& runtime, log
     : options(std::move(chosen)), port(runtime), log(std::move(sink)),
       access({options.host, loopback, options.allowed_origins, options.api_keys}),
       responses(static_cast<std::size_t>(limits::stored_responses_max), limits::stored_responses_bytes_max),
-      id_key_(random_key()) {}
+      id_key_(random_key()), id_mask_(random_key()) {}
 
 void edge_core::connection_ended() {
   const std::lock_guard lock(empty_mutex);
@@ -42,8 +42,9 @@ void edge_core::connection_ended() {
 std::string edge_core::make_id(std::string_view prefix) {
   const std::uint64_t n = id_counter_.fetch_add(1, std::memory_order_relaxed);
   std::string out(prefix);
-  append_hex(out, random_at(id_key_, 2 * n), 16);
-  append_hex(out, random_at(id_key_, 2 * n + 1), 8);
+  // random_at alone can be inverted; the other key's part hides it.
+  append_hex(out, random_at(id_key_, 2 * n) ^ random_at(id_mask_, 2 * n), 16);
+  append_hex(out, random_at(id_key_, 2 * n + 1) ^ random_at(id_mask_, 2 * n + 1), 8);
   return out;
 }
 

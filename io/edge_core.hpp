@@ -60,7 +60,7 @@ public:
   std::string metrics_text() const;
 
 private:
-  std::uint64_t id_key_;
+  std::uint64_t id_key_, id_mask_;
   std::atomic<std::uint64_t> id_counter_{0};
 };
 

@@ -68,7 +68,7 @@ batch_request_ptr session_logic::prepared(const prepared_prompt& prompt) {
   rules.collect_tool_calls = !request.tools.empty() && !request.messages.empty();
   rules.logprobs = request.sampling.logprobs;
   rules.stops = request.stop;
-  rules.call_key = random_at(context.secret, number());
+  rules.call_key = random_at(context.call_key, number());
   answer_.emplace(*context.tokens, std::move(rules));
   state_ = state::submitted;
   return submission();

@@ -35,6 +35,7 @@ struct runtime_context {
   int context_tokens = 0;
   std::optional<history_choice> history; // absent: every chat is rendered from the start
   std::uint64_t secret = 0;            // of this process; salts of tenants are derived from it
+  std::uint64_t call_key = 0;          // of tool calls' ids, which clients see: from these nothing else may follow
   std::function<std::uint64_t()> draw; // any thread; for requests without a seed
   clock_fn clock;
   log_sink log;

@@ -62,6 +62,16 @@ TEST_CASE("the environment overrides by TROUPE_SECTION_KEY") {
   CHECK(done.fault().message.find("environment TROUPE_SERVER_PORT") == 0);
 }
 
+TEST_CASE("keys and values are halves unless a type is named for each") {
+  settings s;
+  CHECK(s.memory.kv_keys == "f16");
+  CHECK(s.memory.kv_values == "f16");
+  REQUIRE(apply_yaml(s, "memory:\n  kv_keys: int8\n"));
+  CHECK(apply_override(s, "memory.kv_values=int4"));
+  CHECK(s.memory.kv_keys == "int8");
+  CHECK(s.memory.kv_values == "int4");
+}
+
 TEST_CASE("every described line can be applied again") {
   settings s;
   s.server.port = 77;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <tuple>
 #include <vector>
 
 #include "base/random.hpp"
@@ -39,33 +40,37 @@ hyperparameters shape_of(int heads, int kv_heads, int head_dim) {
   return s;
 }
 
+constexpr kv_types halves = {kv_type::f16, kv_type::f16};
+
 // A pool in which one sequence's tokens lie on scattered pages, and everything that it did not write is NaN.
 struct scene {
+  isa target; // whose pages these are: the order of nibbles is an instruction set's own
   hyperparameters shape;
   kv_store kv;
   std::shared_ptr<page_table> pages = std::make_shared<page_table>();
-  std::vector<float> keys, values; // [position][kv head][head_dim], as rounded to halves and back
+  std::vector<float> keys, values;             // [position][kv head][head_dim], as the types keep them
+  std::vector<float> given_keys, given_values; // likewise, as they were stored
 
-  scene(const hyperparameters& s, int length) : shape(s), kv(std::move(*kv_store::create(s, page_count(length)))) {
-    const auto all = kv.pages() * kv.page_stride();
-    std::fill_n(kv.keys(0, 0), all, std::uint16_t{0x7e00});
+  scene(isa pages_of, const hyperparameters& s, int length, kv_types types = halves)
+      : target(pages_of), shape(s), kv(std::move(*kv_store::create(s, types, page_count(length)))) {
+    std::memset(kv.keys(0, 0), 0xff, kv.pages() * kv.page_bytes());
     for (std::uint32_t p = 0; p < kv.pages(); ++p)
       pages->push_back((p * 7 + 3) % kv.pages());
-    std::vector<float> row(static_cast<std::size_t>(s.head_dim));
-    const auto write = [&](std::uint16_t* to, std::uint64_t key, int position, int head, std::vector<float>& kept) {
-      for (std::size_t i = 0; i < row.size(); ++i)
-        row[i] = draw(key, (static_cast<std::uint64_t>(position) * 64 + static_cast<std::uint64_t>(head)) * 512 + i);
-      to += (*pages)[static_cast<std::size_t>(position / limits::page_tokens)] * kv.page_stride() +
-            static_cast<std::size_t>(position % limits::page_tokens) * kv.row_halves();
-      plain_vector_kernels.store_half(to, row.data(), s.head_dim);
-      for (std::size_t i = 0; i < row.size(); ++i)
-        kept.push_back(std::ldexp(static_cast<float>(1024 + (to[i] & 1023)), ((to[i] >> 10) & 31) - 25) *
-                       (to[i] & 0x8000 ? -1.0f : 1.0f));
+    const auto d = static_cast<std::size_t>(s.head_dim);
+    const auto write = [&](kv_type type, std::byte* to, std::uint64_t key, int position, int head, std::vector<float>& given,
+                           std::vector<float>& kept) {
+      for (std::size_t i = 0; i < d; ++i)
+        given.push_back(draw(key, (static_cast<std::uint64_t>(position) * 64 + static_cast<std::uint64_t>(head)) * 512 + i));
+      kept.resize(given.size());
+      to += (*pages)[static_cast<std::size_t>(position / limits::page_tokens)] * kv.page_bytes();
+      const auto& rows = vector_kernels_for(target).rows_of(type);
+      rows.store(to, position % limits::page_tokens, &given[given.size() - d], s.head_dim);
+      rows.load(to, position % limits::page_tokens, &kept[kept.size() - d], s.head_dim);
     };
     for (int position = 0; position < length; ++position)
       for (int h = 0; h < s.kv_heads; ++h) {
-        write(kv.keys(1, h), 1, position, h, keys);
-        write(kv.values(1, h), 2, position, h, values);
+        write(types.keys, kv.keys(1, h), 1, position, h, given_keys, keys);
+        write(types.values, kv.values(1, h), 2, position, h, given_values, values);
       }
   }
   // A prime-like count, so that the scattering above is a permutation.
@@ -77,6 +82,10 @@ struct scene {
   }
 
   std::vector<double> expected(const float* q, int head, int position) const {
+    return attention_over(keys, values, q, head, position);
+  }
+  std::vector<double> attention_over(const std::vector<float>& k, const std::vector<float>& v, const float* q, int head,
+                                     int position) const {
     const auto d = static_cast<std::size_t>(shape.head_dim);
     const auto kv_head = static_cast<std::size_t>(head / (shape.heads / shape.kv_heads));
     const auto kv_heads = static_cast<std::size_t>(shape.kv_heads);
@@ -85,7 +94,7 @@ struct scene {
     for (std::size_t p = 0; p <= static_cast<std::size_t>(position); ++p) {
       double s = 0;
       for (std::size_t i = 0; i < d; ++i)
-        s += static_cast<double>(q[i]) * keys[(p * kv_heads + kv_head) * d + i];
+        s += static_cast<double>(q[i]) * k[(p * kv_heads + kv_head) * d + i];
       scores.push_back(s / std::sqrt(static_cast<double>(d)));
       highest = std::max(highest, scores.back());
     }
@@ -93,7 +102,7 @@ struct scene {
       total += s = std::exp(s - highest);
     for (std::size_t p = 0; p < scores.size(); ++p)
       for (std::size_t i = 0; i < d; ++i)
-        out[i] += scores[p] / total * values[(p * kv_heads + kv_head) * d + i];
+        out[i] += scores[p] / total * v[(p * kv_heads + kv_head) * d + i];
     return out;
   }
 };
@@ -108,7 +117,7 @@ std::vector<float> queries(const hyperparameters& s, int begin, int count) {
 }
 
 // Attention of positions [begin, begin + count) of the scene's sequence, planned for and run by `threads`.
-std::vector<float> attend(const scene& world, isa target, int begin, int count, int threads, bool only_last = false) {
+std::vector<float> attend(const scene& world, int begin, int count, int threads, bool only_last = false) {
   step_batch batch;
   sequence_step step;
   step.tokens.assign(static_cast<std::size_t>(count), 0);
@@ -126,7 +135,7 @@ std::vector<float> attend(const scene& world, isa target, int begin, int count, 
   std::vector<float> scratch(floats * static_cast<std::size_t>(threads));
   team.run([&](int thread) {
     team.share(units.count(), [&](int u) {
-      units.compute(u, 1, {q.data(), world.shape.q_width(), out.data()}, world.kv, vector_kernels_for(target),
+      units.compute(u, 1, {q.data(), world.shape.q_width(), out.data()}, world.kv, vector_kernels_for(world.target),
                     scratch.data() + floats * static_cast<std::size_t>(thread));
     });
   });
@@ -151,9 +160,9 @@ TEST_CASE("attention agrees with doubles for every head size and ratio, and neve
                            {2, 2, 20, 50},
                            {2, 1, 256, 20},
                            {100, 1, 16, 20}}) {
-      const scene world(shape_of(c.heads, c.kv_heads, c.head_dim), c.length);
+      const scene world(target, shape_of(c.heads, c.kv_heads, c.head_dim), c.length);
       const auto q = queries(world.shape, 0, c.length);
-      const auto out = attend(world, target, 0, c.length, 1);
+      const auto out = attend(world, 0, c.length, 1);
       double worst = 0;
       for (int t = 0; t < c.length; ++t)
         for (int h = 0; h < c.heads; ++h) {
@@ -170,44 +179,96 @@ TEST_CASE("attention agrees with doubles for every head size and ratio, and neve
 }
 
 TEST_CASE("a query's result has the same bits alone, in tiles, in any cut of the prompt and on any number of threads") {
-  const scene world(shape_of(6, 2, 64), 1300); // three chunks
-  for (isa target : isas_here()) {
-    CAPTURE(name_of(target));
-    const int begin = 990, count = 80; // crosses a chunk and several blocks
-    const auto together = attend(world, target, begin, count, 1);
-    const auto width = static_cast<std::size_t>(world.shape.q_width());
-    for (int threads : {1, 2, 3})
-      CHECK(std::memcmp(attend(world, target, begin, count, threads).data(), together.data(), together.size() * 4) == 0);
-    for (int t : {0, 1, 33, 34, 35, 79}) {
-      const auto alone = attend(world, target, begin + t, 1, 1);
-      const auto split = attend(world, target, begin + t, 1, 3);
-      CHECK(std::memcmp(alone.data(), together.data() + static_cast<std::size_t>(t) * width, width * 4) == 0);
-      CHECK(std::memcmp(split.data(), alone.data(), width * 4) == 0);
+  for (isa target : isas_here())
+    for (kv_types types : {halves, kv_types{kv_type::bf16, kv_type::int8}, kv_types{kv_type::int8, kv_type::int4},
+                           kv_types{kv_type::int4, kv_type::bf16}}) {
+      const scene world(target, shape_of(6, 2, 64), 1300, types); // three chunks
+      CAPTURE(name_of(target));
+      CAPTURE(name_of(types.keys));
+      const int begin = 990, count = 80; // crosses a chunk and several blocks
+      const auto together = attend(world, begin, count, 1);
+      const auto width = static_cast<std::size_t>(world.shape.q_width());
+      for (int threads : {1, 2, 3})
+        CHECK(std::memcmp(attend(world, begin, count, threads).data(), together.data(), together.size() * 4) == 0);
+      for (int t : {0, 1, 33, 34, 35, 79}) {
+        const auto alone = attend(world, begin + t, 1, 1);
+        const auto split = attend(world, begin + t, 1, 3);
+        CHECK(std::memcmp(alone.data(), together.data() + static_cast<std::size_t>(t) * width, width * 4) == 0);
+        CHECK(std::memcmp(split.data(), alone.data(), width * 4) == 0);
+      }
+      const auto tail = attend(world, begin + 13, count - 13, 2);
+      CHECK(std::memcmp(tail.data(), together.data() + 13 * width, tail.size() * 4) == 0);
     }
-    const auto tail = attend(world, target, begin + 13, count - 13, 2);
-    CHECK(std::memcmp(tail.data(), together.data() + 13 * width, tail.size() * 4) == 0);
-  }
 }
 
 TEST_CASE("a long context agrees with doubles, whole and shared in chunks") {
-  const scene world(shape_of(4, 1, 128), 2100);
-  const auto q = queries(world.shape, 2099, 1);
-  for (isa target : isas_here())
+  for (isa target : isas_here()) {
+    const scene world(target, shape_of(4, 1, 128), 2100);
+    const auto q = queries(world.shape, 2099, 1);
     for (int threads : {1, 4}) {
-      const auto out = attend(world, target, 2099, 1, threads);
+      const auto out = attend(world, 2099, 1, threads);
       for (int h = 0; h < 4; ++h) {
         const auto expected = world.expected(q.data() + h * 128, h, 2099);
         for (std::size_t i = 0; i < 128; ++i)
           CHECK(std::abs(out[static_cast<std::size_t>(h) * 128 + i] - expected[i]) < 5e-6);
       }
     }
+  }
 }
 
 TEST_CASE("asked for the last row alone, no other is written") {
-  const scene world(shape_of(4, 2, 64), 100);
-  const auto out = attend(world, isa::plain, 60, 40, 1, true);
-  const auto all = attend(world, isa::plain, 60, 40, 1);
+  const scene world(isa::plain, shape_of(4, 2, 64), 100);
+  const auto out = attend(world, 60, 40, 1, true);
+  const auto all = attend(world, 60, 40, 1);
   const auto width = static_cast<std::size_t>(world.shape.q_width());
   CHECK(std::all_of(out.begin(), out.end() - static_cast<std::ptrdiff_t>(width), [](float v) { return v == -99.0f; }));
   CHECK(std::memcmp(out.data() + 39 * width, all.data() + 39 * width, width * 4) == 0);
+}
+
+// How far off an output may be where every key's number is off by `key` at most and every value's by `value`: a score moves by
+// |q|_1 key / sqrt(d), so a weight by a factor of e^2 that at most, and the output by the spread of values times that.
+TEST_CASE("every pair of types agrees with doubles over what it keeps, and nearly with doubles over what was given") {
+  const auto step = [](kv_type t) { // half of it, of numbers from -2 to 2
+    switch (t) {
+    case kv_type::f16: return 2 * 0x1p-11;
+    case kv_type::bf16: return 2 * 0x1p-8;
+    case kv_type::int8: return 2.0 / 127 / 2;
+    case kv_type::int4: return 4.0 / 15 / 2 * 1.02; // scale and offset are rounded outwards
+    }
+    return 0.0;
+  };
+  for (isa target : isas_here())
+    for (const auto& [heads, kv_heads, head_dim] : {std::tuple{6, 2, 64}, {8, 2, 96}, {3, 1, 128}, {5, 1, 32}})
+      for (kv_type keys : kv_types_all)
+        for (kv_type values : kv_types_all) {
+          const scene world(target, shape_of(heads, kv_heads, head_dim), 83, {keys, values});
+          const auto q = queries(world.shape, 0, 83);
+          double worst = 0, worst_given = 0; // the latter as a share of what is allowed
+          const auto together = attend(world, 0, 83, 2);
+          const auto alone = attend(world, 82, 1, 1);
+          const auto width = static_cast<std::ptrdiff_t>(world.shape.q_width());
+          CHECK(std::memcmp(alone.data(), together.data() + 82 * width, alone.size() * 4) == 0);
+          for (int t : {0, 1, 15, 16, 40, 82})
+            for (int h = 0; h < heads; ++h) {
+              const std::ptrdiff_t at = t * width + h * head_dim;
+              const auto kept = world.expected(q.data() + at, h, t);
+              const auto given = world.attention_over(world.given_keys, world.given_values, q.data() + at, h, t);
+              double size = 0;
+              for (int i = 0; i < head_dim; ++i)
+                size += std::abs(q[static_cast<std::size_t>(at + i)]);
+              const double score = size * step(keys) / std::sqrt(static_cast<double>(head_dim));
+              const double allowed = step(values) + 2 * std::expm1(2 * score) + 5e-6;
+              for (std::size_t i = 0; i < static_cast<std::size_t>(head_dim); ++i) {
+                const double got = together[static_cast<std::size_t>(at) + i];
+                worst = std::max(worst, std::abs(got - kept[i]));
+                worst_given = std::max(worst_given, std::abs(got - given[i]) / allowed);
+              }
+            }
+          CAPTURE(name_of(target));
+          CAPTURE(name_of(keys));
+          CAPTURE(name_of(values));
+          CAPTURE(head_dim);
+          CHECK(worst < 5e-6);
+          CHECK(worst_given < 1);
+        }
 }

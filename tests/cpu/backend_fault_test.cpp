@@ -112,6 +112,24 @@ TEST_CASE("logits that are no number fail their own sequence alone") {
   CHECK(scene.logits(4) == scene.logits(1));
 }
 
+TEST_CASE("a number that is none is not hidden by the type of keys and values") {
+  auto model = make_random_model(architecture::qwen3, weight_type::f32, seed);
+  const auto& table = model.weights.token_embedding;
+  std::vector<std::byte> spoilt(table.data, table.data + table.bytes());
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(spoilt.data() + 7 * table.row_bytes(), &nan, sizeof nan);
+  model.weights.token_embedding.data = spoilt.data();
+  for (const kv_type type : kv_types_all) {
+    CAPTURE(name_of(type));
+    cpu_options options;
+    options.kv = {type, type};
+    backend_scene scene(model.weights, 2, options);
+    const auto result = scene.run({backend_scene::step(1, {1, 7, 3}, 0, backend_scene::pages(1, 1))});
+    REQUIRE(result.sequences[0].fault);
+    CHECK(result.sequences[0].fault->code == errc::device_failed);
+  }
+}
+
 TEST_CASE("tokens beyond the usable vocabulary are never chosen") {
   const auto model = make_random_model(architecture::qwen3, weight_type::f16, seed);
   cpu_options options;
@@ -146,6 +164,13 @@ TEST_CASE("impossible settings are refused with a line that names them") {
   lying.layers[1].down.columns = 256;
   CHECK(make_cpu_backend(lying, options).fault().code == errc::model_format);
   CHECK(make_cpu_backend(lying, options).fault().message.find("layer 1") != std::string::npos);
+  random_model_sizes odd;
+  odd.heads = 16;
+  odd.head_dim = 48;
+  const auto other = make_random_model(architecture::qwen3, weight_type::f16, seed, odd);
+  options.kv.values = kv_type::int4;
+  CHECK(make_cpu_backend(other.weights, options).fault().code == errc::unsupported);
+  CHECK(make_cpu_backend(other.weights, options).fault().message.find("memory.kv_values: int4 needs") == 0);
 }
 
 TEST_CASE("the shape says what was made, in one line") {
@@ -165,4 +190,7 @@ TEST_CASE("the shape says what was made, in one line") {
   CHECK(s.weight_bytes > model.weights.output.bytes());
   CHECK(s.description == "cpu plain, 2 threads");
   CHECK(lines.back() == "running on cpu plain, 2 threads");
+  options.kv = {kv_type::int8, kv_type::int4};
+  const auto small = std::move(*make_cpu_backend(model.weights, options));
+  CHECK(small->shape().page_bytes == 2u * 2 * 16 * (64 + 4 + 32 + 8)); // codes and scales of a key, of a value
 }

@@ -7,6 +7,7 @@
 #include <deque>
 #include <vector>
 
+#include "cpu/isa.hpp"
 #include "model/forward.hpp"
 #include "tests/cpu/backend_scene.hpp"
 
@@ -29,6 +30,18 @@ double relative_error(const std::vector<float>& got, const std::vector<float>& e
     size += std::pow(static_cast<double>(expected[i]), 2);
   }
   return std::sqrt(difference / size);
+}
+
+// A number that is kept moves by half a step of its type; attention averages, and a block adds no more than the stream holds, so
+// the logits of calm models move by no more than their values do.
+double logits_move(kv_type type) {
+  switch (type) {
+  case kv_type::f16: return 2e-3;
+  case kv_type::bf16: return 4e-3;
+  case kv_type::int8: return 1e-2;
+  case kv_type::int4: return 1e-1;
+  }
+  return 0;
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -65,6 +78,53 @@ private:
   random_model model_;
   std::deque<std::vector<float>> norms_;
 };
+
+// The logits of a sequence alone on one thread against those of every other way to compute it.
+void check_same_bits(const model_weights& weights, const cpu_options& options) {
+  const int vocabulary = weights.shape.vocabulary;
+  const auto tokens = random_tokens(seed + 1, 60, vocabulary);
+  const auto part = [&](int begin, int end) { return std::vector<token_id>(tokens.begin() + begin, tokens.begin() + end); };
+
+  backend_scene one(weights, 1, options);
+  const auto pages = backend_scene::pages(0, 4);
+  one.run({backend_scene::step(1, tokens, 0, pages)});
+  const auto expected = one.logits(1);
+
+  for (int threads : {1, 2, 3}) {
+    backend_scene scene(weights, threads, options);
+    // whole, after other work has been in the pages
+    scene.run({backend_scene::step(9, random_tokens(3, 60, vocabulary), 0, pages)});
+    scene.run({backend_scene::step(1, tokens, 0, pages)});
+    CHECK(same_bits(scene.logits(1), expected));
+    // token by token at the end, odd cuts before
+    int at = 0;
+    for (int count : {1, 13, 3, 16, 20, 1, 2, 1, 3}) {
+      scene.run({backend_scene::step(2, part(at, at + count), at, backend_scene::pages(8, 4))});
+      at += count;
+    }
+    REQUIRE(at == 60);
+    CHECK(same_bits(scene.logits(2), expected));
+    // the last token within a batch of 8 others, decoding and prefilling
+    scene.run({backend_scene::step(3, part(0, 59), 0, backend_scene::pages(16, 4))});
+    std::vector<sequence_step> batch;
+    for (std::uint64_t other = 0; other < 7; ++other)
+      batch.push_back(backend_scene::step(10 + other, random_tokens(other, other % 2 ? 1 : 25, vocabulary), 0,
+                                          backend_scene::pages(24 + 2 * static_cast<page_id>(other), 2)));
+    batch.insert(batch.begin() + 3, backend_scene::step(3, part(59, 60), 59, backend_scene::pages(16, 4)));
+    scene.run(batch);
+    CHECK(same_bits(scene.logits(3), expected));
+    // the first 48 tokens on the pages of sequence 1, the rest on own ones
+    auto shared = std::make_shared<page_table>(*backend_scene::pages(0, 3));
+    shared->push_back(60);
+    scene.run({backend_scene::step(4, part(48, 60), 48, shared)});
+    CHECK(same_bits(scene.logits(4), expected));
+    // a copied partial page
+    auto copied = std::make_shared<page_table>(*backend_scene::pages(0, 3));
+    copied->push_back(61);
+    scene.run({backend_scene::step(5, part(56, 60), 56, copied)}, {{3, 61}});
+    CHECK(same_bits(scene.logits(5), expected));
+  }
+}
 
 } // namespace
 
@@ -114,51 +174,45 @@ TEST_CASE(
     for (const architecture arch : {architecture::qwen3, architecture::llama}) {
       CAPTURE(info_of(type).name);
       CAPTURE(name_of(arch));
-      const auto model = make_random_model(arch, type, seed, sizes_for(arch));
-      const int vocabulary = model.weights.shape.vocabulary;
-      const auto tokens = random_tokens(seed + 1, 60, vocabulary);
-      const auto part = [&](int begin, int end) { return std::vector<token_id>(tokens.begin() + begin, tokens.begin() + end); };
-
-      backend_scene one(model.weights, 1);
-      const auto pages = backend_scene::pages(0, 4);
-      one.run({backend_scene::step(1, tokens, 0, pages)});
-      const auto expected = one.logits(1);
-
-      for (int threads : {1, 2, 3}) {
-        backend_scene scene(model.weights, threads);
-        // whole, after other work has been in the pages
-        scene.run({backend_scene::step(9, random_tokens(3, 60, vocabulary), 0, pages)});
-        scene.run({backend_scene::step(1, tokens, 0, pages)});
-        CHECK(same_bits(scene.logits(1), expected));
-        // token by token at the end, odd cuts before
-        int at = 0;
-        for (int count : {1, 13, 3, 16, 20, 1, 2, 1, 3}) {
-          scene.run({backend_scene::step(2, part(at, at + count), at, backend_scene::pages(8, 4))});
-          at += count;
-        }
-        REQUIRE(at == 60);
-        CHECK(same_bits(scene.logits(2), expected));
-        // the last token within a batch of 8 others, decoding and prefilling
-        scene.run({backend_scene::step(3, part(0, 59), 0, backend_scene::pages(16, 4))});
-        std::vector<sequence_step> batch;
-        for (std::uint64_t other = 0; other < 7; ++other)
-          batch.push_back(backend_scene::step(10 + other, random_tokens(other, other % 2 ? 1 : 25, vocabulary), 0,
-                                              backend_scene::pages(24 + 2 * static_cast<page_id>(other), 2)));
-        batch.insert(batch.begin() + 3, backend_scene::step(3, part(59, 60), 59, backend_scene::pages(16, 4)));
-        scene.run(batch);
-        CHECK(same_bits(scene.logits(3), expected));
-        // the first 48 tokens on the pages of sequence 1, the rest on own ones
-        auto shared = std::make_shared<page_table>(*backend_scene::pages(0, 3));
-        shared->push_back(60);
-        scene.run({backend_scene::step(4, part(48, 60), 48, shared)});
-        CHECK(same_bits(scene.logits(4), expected));
-        // a copied partial page
-        auto copied = std::make_shared<page_table>(*backend_scene::pages(0, 3));
-        copied->push_back(61);
-        scene.run({backend_scene::step(5, part(56, 60), 56, copied)}, {{3, 61}});
-        CHECK(same_bits(scene.logits(5), expected));
-      }
+      check_same_bits(make_random_model(arch, type, seed, sizes_for(arch)).weights, {});
     }
+}
+
+TEST_CASE("so they have with every type of keys and values, on every instruction set") {
+  for (const char* isa : {"plain", "avx2", "avx512"}) {
+    if (!cpu::machine_has(*cpu::isa_named(isa)))
+      continue;
+    for (const kv_types kv : {kv_types{kv_type::bf16, kv_type::bf16}, {kv_type::int8, kv_type::int8},
+                              {kv_type::int4, kv_type::int4}, {kv_type::int8, kv_type::int4}})
+      for (const architecture arch : {architecture::qwen3, architecture::llama}) {
+        CAPTURE(isa);
+        CAPTURE(name_of(kv.keys));
+        CAPTURE(name_of(kv.values));
+        CAPTURE(name_of(arch));
+        cpu_options options;
+        options.isa = isa;
+        options.kv = kv;
+        check_same_bits(make_random_model(arch, weight_type::q8_0, seed, sizes_for(arch)).weights, options);
+      }
+  }
+}
+
+TEST_CASE("logits move little with the type of keys and values") {
+  for (const architecture arch : architectures) {
+    const calm_model model(arch, weight_type::f32);
+    const auto tokens = random_tokens(seed, 45, model.weights().shape.vocabulary);
+    reference_model reference(model.weights());
+    const auto expected = reference.feed(tokens);
+    for (const kv_type type : kv_types_all) {
+      cpu_options options;
+      options.kv = {type, type};
+      backend_scene scene(model.weights(), 2, options);
+      scene.run({backend_scene::step(1, tokens, 0, backend_scene::pages(5, 4))});
+      CAPTURE(name_of(arch));
+      CAPTURE(name_of(type));
+      CHECK(relative_error(scene.logits(1), expected) <= logits_move(type));
+    }
+  }
 }
 
 TEST_CASE("more sampled rows than logits are computed at once are all answered") {
