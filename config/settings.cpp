@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <variant>
 
+#include "config/limits.hpp"
+
 namespace troupe {
 namespace {
 
@@ -20,6 +22,10 @@ struct switch_setting {
 struct text_setting {
   std::string* value;
 };
+struct choice_setting {
+  std::string* value;
+  std::vector<std::string_view> allowed;
+};
 struct list_setting { // comma-separated; empty parts are left out
   std::vector<std::string>* value;
 };
@@ -27,7 +33,7 @@ struct list_setting { // comma-separated; empty parts are left out
 // One row a setting: the only list of names, used by every source and by describe().
 struct setting_row {
   std::string_view section, key;
-  std::variant<integer_setting, switch_setting, text_setting, list_setting> target;
+  std::variant<integer_setting, switch_setting, text_setting, choice_setting, list_setting> target;
 };
 
 std::vector<setting_row> rows_of(settings& s) {
@@ -49,6 +55,11 @@ std::vector<setting_row> rows_of(settings& s) {
       {"memory", "kv_mib", integer_setting{&s.memory.kv_mib, 0, 1 << 24}},
       {"memory", "kv_shards", integer_setting{&s.memory.kv_shards, 1, 64}},
       {"memory", "prefix_reuse", switch_setting{&s.memory.prefix_reuse}},
+      {"memory", "partial_pages", switch_setting{&s.memory.partial_pages}},
+      {"memory", "prompt_states", integer_setting{&s.memory.prompt_states, 0, static_cast<int>(limits::prompt_states_max)}},
+      {"memory", "prefix_ttl_s", integer_setting{&s.memory.prefix_ttl_s, 0, static_cast<int>(limits::prefix_ttl_max.count())}},
+      {"memory", "prefix_eviction", choice_setting{&s.memory.prefix_eviction, {"lru", "lfu"}}},
+      {"memory", "pinned_percent", integer_setting{&s.memory.pinned_percent, 0, limits::pinned_percent_max}},
       {"scheduler", "running_max", integer_setting{&s.scheduler.running_max, 1, 256}},
       {"scheduler", "waiting_max", integer_setting{&s.scheduler.waiting_max, 0, 1024}},
       {"scheduler", "step_tokens", integer_setting{&s.scheduler.step_tokens, 1, 8192}},
@@ -83,6 +94,16 @@ struct assign {
     return {};
   }
   result<void> operator()(const text_setting& target) const {
+    *target.value = std::string(text);
+    return {};
+  }
+  result<void> operator()(const choice_setting& target) const {
+    if (std::find(target.allowed.begin(), target.allowed.end(), text) == target.allowed.end()) {
+      std::string all;
+      for (const auto name : target.allowed)
+        all += (all.empty() ? "" : ", ") + std::string(name);
+      return fail(errc::invalid_argument, full_name(row) + ": '" + std::string(text) + "' is none of " + all);
+    }
     *target.value = std::string(text);
     return {};
   }
@@ -169,6 +190,8 @@ std::string describe(const settings& s) {
       out += *b->value ? "true" : "false";
     else if (const auto* t = std::get_if<text_setting>(&row.target))
       out += *t->value;
+    else if (const auto* c = std::get_if<choice_setting>(&row.target))
+      out += *c->value;
     else
       for (const auto& item : *std::get<list_setting>(row.target).value)
         out += (out.back() == '=' ? "" : ",") + item;

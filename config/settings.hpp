@@ -36,7 +36,12 @@ struct settings {
     int context_tokens = 0;    // 0: the model's
     int kv_mib = 0;            // 0: room for max(8 contexts of 4096, 1 full context), at most a quarter of RAM
     int kv_shards = 2;
-    bool prefix_reuse = true;
+    bool prefix_reuse = true;    // what was computed for one request is found by others of its tenant
+    bool partial_pages = true;   // to the token, by copying the page in part full; off: whole pages of 16
+    int prompt_states = 256;     // a shard: prompts whose repetition starts with no forward pass; 0: none
+    int prefix_ttl_s = 0;        // of what nobody uses; 0: no end
+    std::string prefix_eviction = "lru"; // which goes first when pages run short: lru or lfu
+    int pinned_percent = 25;     // of a shard's pages that requests may pin
   } memory;
   struct {
     int running_max = 64;      // sequences in one step
