@@ -122,6 +122,9 @@ struct pages_changed {
   std::uint32_t free = 0;
   std::uint32_t used = 0;
   std::uint32_t cached = 0;
+  std::uint32_t pinned = 0; // of used and cached
+  std::uint32_t states = 0; // kept states of prompts
+  friend bool operator==(const pages_changed&, const pages_changed&) = default;
 };
 
 struct batch_changed {

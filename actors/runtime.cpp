@@ -54,12 +54,12 @@ result<void> check_parts(const runtime_parts& parts) {
 }
 
 // Contiguous ranges of nearly equal size.
-std::vector<kv_shard_config> share_pages(std::uint32_t pages, std::uint32_t shards, bool prefix_reuse) {
+std::vector<kv_shard_config> share_pages(std::uint32_t pages, std::uint32_t shards, const prefix_policy& prefix) {
   std::vector<kv_shard_config> out;
   page_id first = 0;
   for (std::uint32_t i = 0; i < shards; ++i) {
     const std::uint32_t count = pages / shards + (i < pages % shards ? 1 : 0);
-    out.push_back({i, first, count, prefix_reuse});
+    out.push_back({i, first, count, prefix});
     first += count;
   }
   return out;
@@ -165,10 +165,11 @@ result<std::unique_ptr<runtime>> runtime::start(runtime_parts parts) {
   company_parts company;
   company.front = inside->front;
   company.slot = inside->device;
-  company.shards = share_pages(shape.pages, static_cast<std::uint32_t>(parts.kv_shards), parts.prefix_reuse);
+  company.shards = share_pages(shape.pages, static_cast<std::uint32_t>(parts.kv_shards), parts.prefix);
   for (const auto& shard : company.shards)
     company.schedule.shard_pages.push_back(shard.pages);
   company.schedule.running_max = parts.running_max;
+  company.schedule.prompt_states = parts.prefix.reuse && parts.prefix.prompt_states > 0;
   // The gate has counted already; here all that it admits may wait at once.
   company.schedule.waiting_max = parts.running_max + parts.waiting_max;
   company.schedule.step_tokens = std::min(parts.step_tokens, shape.step_tokens_max);

@@ -17,6 +17,7 @@
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "io/edge.hpp"
+#include "memory/prefix_policy.hpp"
 #include "model/backend.hpp"
 #include "model/chat_template.hpp"
 #include "model/tokenizer.hpp"
@@ -31,7 +32,7 @@ struct runtime_parts {
   sampling_defaults sampling;
   std::vector<token_id> end_tokens; // the answer ends with any of them
   int kv_shards = 2;                // 1 .. limits::kv_shards_max; at most the device's pages
-  bool prefix_reuse = true;
+  prefix_policy prefix;  // prompt_states within limits::prompt_states_max
   std::size_t history_bytes = std::size_t{64} << 20; // of token history; 0: none. At most limits::token_history_bytes_max
   int running_max = 64;  // sequences in one step
   int waiting_max = 256; // requests beyond the running ones; then queue_full

@@ -164,7 +164,12 @@ result<std::unique_ptr<runtime>> start_engine(const settings& s, const log_sink&
   parts.chat = std::move(*chat);
   parts.end_tokens = file->end_tokens;
   parts.kv_shards = s.memory.kv_shards;
-  parts.prefix_reuse = s.memory.prefix_reuse;
+  parts.prefix.reuse = s.memory.prefix_reuse;
+  parts.prefix.partial_pages = s.memory.partial_pages;
+  parts.prefix.prompt_states = static_cast<std::uint32_t>(s.memory.prompt_states);
+  parts.prefix.time_to_live = std::chrono::seconds(s.memory.prefix_ttl_s);
+  parts.prefix.eviction = s.memory.prefix_eviction == "lfu" ? eviction_policy::lfu : eviction_policy::lru;
+  parts.prefix.pinned_percent = s.memory.pinned_percent;
   parts.history_bytes = s.memory.token_history ? static_cast<std::size_t>(s.memory.token_history_mib) << 20 : 0;
   parts.running_max = s.scheduler.running_max;
   parts.waiting_max = s.scheduler.waiting_max;

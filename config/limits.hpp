@@ -30,6 +30,10 @@ inline constexpr int kv_shards_max = 64;
 inline constexpr int kv_mib_max = 1 << 24; // the settings are refused
 inline constexpr std::uint32_t kv_pages_max = 1u << 24; // a shard; more is refused at the start
 inline constexpr std::uint32_t kv_leases_max = 1024;    // a shard; beyond it a reservation is refused (no_memory)
+inline constexpr std::uint32_t prompt_states_max = 4096; // a shard; the least recently used goes
+inline constexpr auto pin_life = 24h;                   // of a pinned prompt that nobody uses; then it is evicted as any other
+inline constexpr int pinned_percent_max = 90;           // of a shard's pages; beyond the setting a prompt is not pinned, and counted
+inline constexpr std::chrono::seconds prefix_ttl_max = 8760h; // the settings are refused
 
 // -- token histories (the conversation used longest ago is forgotten) --
 inline constexpr int token_history_mib_max = 1 << 14; // that the setting may ask for
@@ -59,6 +63,7 @@ inline constexpr int priority_max = 100;                // and -100; invalid_arg
 inline constexpr int reservations_outstanding_max = 16; // further ones wait for an answer
 inline constexpr int reservation_failures_max = 3;      // in a row, other than for want of memory; then the request fails
 inline constexpr int step_failures_max = 2;             // in a row with one sequence; then its request fails (device_failed)
+inline constexpr std::size_t known_prefixes_max = 1u << 16; // pages whose shard the batcher remembers; the oldest goes
 static_assert(kv_leases_max >= 2 * static_cast<std::uint32_t>(running_sequences_max), "leases being released count, too");
 
 // -- the edge --

@@ -25,6 +25,10 @@ struct switch_setting {
 struct text_setting {
   std::string* value;
 };
+struct choice_setting {
+  std::string* value;
+  std::vector<std::string_view> allowed;
+};
 struct list_setting { // comma-separated; empty parts are left out
   std::vector<std::string>* value;
 };
@@ -32,7 +36,7 @@ struct list_setting { // comma-separated; empty parts are left out
 // One row a setting: the only list of names, used by every source and by describe().
 struct setting_row {
   std::string_view section, key;
-  std::variant<integer_setting, switch_setting, text_setting, list_setting> target;
+  std::variant<integer_setting, switch_setting, text_setting, choice_setting, list_setting> target;
 };
 
 std::vector<setting_row> rows_of(settings& s) {
@@ -56,6 +60,11 @@ std::vector<setting_row> rows_of(settings& s) {
       {"memory", "kv_keys", text_setting{&s.memory.kv_keys}},
       {"memory", "kv_values", text_setting{&s.memory.kv_values}},
       {"memory", "prefix_reuse", switch_setting{&s.memory.prefix_reuse}},
+      {"memory", "partial_pages", switch_setting{&s.memory.partial_pages}},
+      {"memory", "prompt_states", integer_setting{&s.memory.prompt_states, 0, static_cast<int>(limits::prompt_states_max)}},
+      {"memory", "prefix_ttl_s", integer_setting{&s.memory.prefix_ttl_s, 0, static_cast<int>(limits::prefix_ttl_max.count())}},
+      {"memory", "prefix_eviction", choice_setting{&s.memory.prefix_eviction, {"lru", "lfu"}}},
+      {"memory", "pinned_percent", integer_setting{&s.memory.pinned_percent, 0, limits::pinned_percent_max}},
       {"memory", "token_history", switch_setting{&s.memory.token_history}},
       {"memory", "token_history_mib", integer_setting{&s.memory.token_history_mib, 1, limits::token_history_mib_max}},
       {"scheduler", "running_max", integer_setting{&s.scheduler.running_max, 1, limits::running_sequences_max}},
@@ -92,6 +101,16 @@ struct assign {
     return {};
   }
   result<void> operator()(const text_setting& target) const {
+    *target.value = std::string(text);
+    return {};
+  }
+  result<void> operator()(const choice_setting& target) const {
+    if (std::find(target.allowed.begin(), target.allowed.end(), text) == target.allowed.end()) {
+      std::string all;
+      for (const auto name : target.allowed)
+        all += (all.empty() ? "" : ", ") + std::string(name);
+      return fail(errc::invalid_argument, full_name(row) + ": '" + std::string(text) + "' is none of " + all);
+    }
     *target.value = std::string(text);
     return {};
   }
@@ -223,6 +242,8 @@ std::string describe(const settings& s) {
       out += *b->value ? "true" : "false";
     else if (const auto* t = std::get_if<text_setting>(&row.target))
       out += *t->value;
+    else if (const auto* c = std::get_if<choice_setting>(&row.target))
+      out += *c->value;
     else
       for (const auto& item : *std::get<list_setting>(row.target).value)
         out += (out.back() == '=' ? "" : ",") + item;

@@ -38,7 +38,12 @@ struct settings {
     int kv_shards = 2;
     std::string kv_keys = "f16";   // f16, bf16, int8 or int4
     std::string kv_values = "f16"; // likewise
-    bool prefix_reuse = true;
+    bool prefix_reuse = true;    // what was computed for one request is found by others of its tenant
+    bool partial_pages = true;   // to the token, by copying the page in part full; off: whole pages of 16
+    int prompt_states = 256;     // a shard: prompts whose repetition starts with no forward pass; 0: none
+    int prefix_ttl_s = 0;        // of what nobody uses; 0: no end
+    std::string prefix_eviction = "lru"; // which goes first when pages run short: lru or lfu
+    int pinned_percent = 25;     // of a shard's pages that requests may pin
     bool token_history = true;  // a chat's known turns are not rendered and tokenised again
     int token_history_mib = 64; // beyond it the conversation used longest ago is forgotten
   } memory;

@@ -73,6 +73,7 @@ public:
         sink.watch = [&](int i, std::span<const float> logits) { options_.on_logits(sampled(i).step->id, logits); };
       sink.choose = [&](int i, std::span<float> logits) { choose(sampled(i), logits, out.sequences[sampled(i).result]); };
       forward_.run(batch_, sink);
+      keep_states(out);
     } catch (const std::bad_alloc&) {
       return fail(errc::no_memory, "the step's scratch memory could not be had");
     }
@@ -82,10 +83,27 @@ public:
 
 private:
   batch_bounds bounds() const {
-    return {.vocabulary = model_.source.shape.vocabulary, .pages = kv_.pages(), .step_tokens_max = options_.step_tokens_max};
+    return {.vocabulary = model_.source.shape.vocabulary,
+            .state_bytes = forward_.state_bytes(),
+            .pages = kv_.pages(),
+            .step_tokens_max = options_.step_tokens_max};
   }
 
-  const batch_sequence& sampled(int i) const { return *batch_.sampled_by[static_cast<std::size_t>(i)]; }
+  // By the index that logit_sink gets.
+  const batch_sequence& sampled(int i) const {
+    const auto at = static_cast<std::size_t>(i);
+    return at < batch_.sampled_by.size() ? *batch_.sampled_by[at] : batch_.resumed[at - batch_.sampled_by.size()];
+  }
+
+  void keep_states(step_result& out) const {
+    for (std::size_t i = 0; i < batch_.sampled_by.size(); ++i) {
+      if (!batch_.sampled_by[i]->step->keep_state)
+        continue;
+      const auto hidden = std::as_bytes(forward_.hidden_of(static_cast<int>(i)));
+      out.sequences[batch_.sampled_by[i]->result].state =
+          std::make_shared<const prompt_state>(prompt_state{{hidden.begin(), hidden.end()}});
+    }
+  }
 
   void copy_pages(const step_plan& plan) {
     const auto copy = [&](int i) {

@@ -34,7 +34,7 @@ forward_step::forward_step(const packed_model& model, kv_store& kv, thread_team&
 }
 
 void forward_step::run(const step_batch& batch, const logit_sink& sink) {
-  if (batch.rows.empty())
+  if (batch.rows.empty() && batch.resumed.empty())
     return;
   batch_ = &batch;
   sink_ = &sink;
@@ -63,6 +63,12 @@ void forward_step::rows(int count, Before before, F fn) {
 }
 
 void forward_step::work(int thread) {
+  if (!batch_->rows.empty())
+    compute_rows(thread);
+  compute_logits();
+}
+
+void forward_step::compute_rows(int thread) {
   const auto& first = model_.layers.front();
   const int count = static_cast<int>(batch_->rows.size());
   rows(
@@ -75,7 +81,6 @@ void forward_step::work(int thread) {
       });
   for (int layer = 0; layer < shape_.layers; ++layer)
     compute_layer(thread, layer);
-  compute_logits();
 }
 
 void forward_step::compute_layer(int thread, int layer) {
@@ -134,14 +139,12 @@ void forward_step::compute_layer(int thread, int layer) {
 }
 
 void forward_step::compute_logits() {
-  const int total = static_cast<int>(batch_->sampled.size());
+  const int total = static_cast<int>(batch_->sampled.size() + batch_->resumed.size());
   for (int first = 0; first < total; first += logit_rows) {
     const int count = std::min(logit_rows, total - first);
     rows(
         count, [&] { open_inputs(model_.output, count); },
-        [&](int i) {
-          prepare(model_.output, i, row(x_, batch_->sampled[static_cast<std::size_t>(first + i)], shape_.hidden));
-        });
+        [&](int i) { prepare(model_.output, i, hidden(first + i)); });
     multiply_group(model_.output, logits_.data(), shape_.vocabulary);
     const auto logits = [&](int i) {
       return std::span<float>(row(logits_, i, shape_.vocabulary), static_cast<std::size_t>(shape_.vocabulary));
@@ -153,6 +156,13 @@ void forward_step::compute_logits() {
     });
     team_.share(count, [&](int i) { sink_->choose(first + i, logits(i)); });
   }
+}
+
+const float* forward_step::hidden(int index) const {
+  const auto i = static_cast<std::size_t>(index);
+  if (i < batch_->sampled.size())
+    return row(x_, batch_->sampled[i], shape_.hidden);
+  return reinterpret_cast<const float*>(batch_->resumed[i - batch_->sampled.size()].step->state->bytes.data());
 }
 
 void forward_step::embed(int r) {

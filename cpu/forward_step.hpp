@@ -22,7 +22,7 @@ namespace troupe::cpu {
 // output matrix more often.
 inline constexpr int logit_rows = 32;
 
-// What becomes of logits. Both get the index within step_batch::sampled.
+// What becomes of logits. Both get the index within step_batch::sampled, behind them those within resumed.
 struct logit_sink {
   std::function<void(int, std::span<const float>)> watch; // by one thread at a time, in order; may be empty
   std::function<void(int, std::span<float>)> choose;      // by any thread, different rows at the same time
@@ -32,13 +32,21 @@ class forward_step {
 public:
   forward_step(const packed_model& model, kv_store& kv, thread_team& team, int rows_max);
 
-  // Writes keys and values of every row and hands the sampled rows' logits to the sink.
+  // Writes keys and values of every row and hands the logits of the sampled rows and the resumed sequences to the sink.
   void run(const step_batch& batch, const logit_sink& sink);
+
+  // What the logits of the last run's sampled row `index` were computed from: all that prompt_state has to keep.
+  std::span<const float> hidden_of(int index) const {
+    return {row(x_, batch_->sampled[static_cast<std::size_t>(index)], shape_.hidden), static_cast<std::size_t>(shape_.hidden)};
+  }
+  std::size_t state_bytes() const noexcept { return static_cast<std::size_t>(shape_.hidden) * sizeof(float); }
 
 private:
   void work(int thread);
   void compute_layer(int thread, int layer);
+  void compute_rows(int thread);
   void compute_logits();
+  const float* hidden(int index) const; // of the sampled rows and, behind them, the resumed sequences
 
   // The residual stream's first value, and the rotation of the row's position.
   void embed(int row);

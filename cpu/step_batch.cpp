@@ -9,8 +9,10 @@ namespace troupe::cpu {
 namespace {
 
 std::optional<error> fault_of(const sequence_step& s, const batch_bounds& bounds) {
-  if (s.tokens.empty())
+  if (s.tokens.empty() && (!s.state || !s.sample))
     return fail(errc::invalid_argument, "a step of no tokens");
+  if (s.tokens.empty() && (s.position < 1 || s.state->bytes.size() != bounds.state_bytes))
+    return fail(errc::invalid_argument, "a state that is not of this model");
   if (s.position < 0 || !s.pages)
     return fail(errc::invalid_argument, "a step without a position or a page table");
   const std::uint64_t end = static_cast<std::uint64_t>(s.position) + s.tokens.size();
@@ -36,6 +38,7 @@ result<void> lay_out(const step_plan& plan, const batch_bounds& bounds, step_bat
   batch.rows.clear();
   batch.sampled.clear();
   batch.sampled_by.clear();
+  batch.resumed.clear();
   results.assign(plan.sequences.size(), {});
   for (const auto& c : plan.copies)
     if (c.from >= bounds.pages || c.to >= bounds.pages)
@@ -51,6 +54,10 @@ result<void> lay_out(const step_plan& plan, const batch_bounds& bounds, step_bat
     if (results[i].fault)
       continue;
     const int count = static_cast<int>(s.tokens.size());
+    if (count == 0) {
+      batch.resumed.push_back({&s, i, static_cast<int>(batch.rows.size()), 0});
+      continue;
+    }
     batch.sequences.push_back({&s, i, static_cast<int>(batch.rows.size()), count});
     for (int t = 0; t < count; ++t) {
       const std::int32_t position = s.position + t;

@@ -25,14 +25,16 @@ struct batch_row {
 };
 
 struct step_batch {
-  std::vector<batch_sequence> sequences;
+  std::vector<batch_sequence> sequences; // with a row at least
   std::vector<batch_row> rows;
   std::vector<int> sampled; // rows whose next token is chosen
   std::vector<const batch_sequence*> sampled_by;
+  std::vector<batch_sequence> resumed; // those without rows, whose next token is chosen from the state that they bring
 };
 
 struct batch_bounds {
   int vocabulary = 0;
+  std::size_t state_bytes = 0; // of a prompt_state that this backend made
   std::uint32_t pages = 0;
   int step_tokens_max = 0;
 };

@@ -37,6 +37,7 @@ struct generation_request {
   bool ignore_eos = false;
   std::optional<bool> enable_thinking;
   int priority = 0;                              // higher first
+  bool pin_prompt = false;                       // keep what was computed of it longer than others
   std::string tenant;                            // from the key; empty: the anonymous tenant
 };
 

@@ -8,7 +8,10 @@
 namespace troupe {
 
 kv_shard_memory::kv_shard_memory(kv_shard_config config)
-    : config_(config), pool_(config.first, config.pages), cache_(pool_) {}
+    : config_(config), pool_(config.first, config.pages), cache_(pool_, &hash_block, config.prefix),
+      states_(config.prefix.reuse ? config.prefix.prompt_states : 0) {
+  cache_.on_removal([this](page_handle gone, page_handle heir) { states_.move(gone, heir); });
+}
 
 std::variant<pages_reserved, pages_refused> kv_shard_memory::reserve(const reserve_pages& ask) {
   TROUPE_CHECK(ask.lease != 0 && ask.tokens && !ask.tokens->empty());
@@ -20,13 +23,22 @@ std::variant<pages_reserved, pages_refused> kv_shard_memory::reserve(const reser
   holding h;
   h.id = ask.id;
   h.at = cache_.root(ask.salt);
-  h.publishing = config_.prefix_reuse;
-  // The last token is always computed anew, since the choice of the next one needs its result: it lies in a page of its own.
-  if (config_.prefix_reuse)
+  h.publishing = config_.prefix.reuse;
+  // What may still be written, the page of the last token included, lies in pages of its own: the end is copied, not shared.
+  if (config_.prefix.reuse)
     h.pages = cache_.find(h.at, *ask.tokens, (ask.tokens->size() - 1) / static_cast<std::size_t>(limits::page_tokens));
   const auto shared = static_cast<std::uint32_t>(h.pages.size());
   const auto fresh = pages_for(ask.need_tokens) - shared;
-  if (std::uint64_t{fresh} + ask.headroom_pages > available()) {
+  auto rest = find_rest(h, ask);
+  if (rest.tokens > 0) {
+    cache_.retain(rest.source);
+    h.source = rest.source;
+    if (std::uint64_t{fresh} + ask.headroom_pages > open_to_new()) { // better without it than not at all
+      let_source_go(h);
+      rest = {};
+    }
+  }
+  if (std::uint64_t{fresh} + ask.headroom_pages > open_to_new()) {
     give_back(h);
     return refuse(ask.lease, ask.id, errc::no_memory, "the shard has too few free pages");
   }
@@ -34,11 +46,21 @@ std::variant<pages_reserved, pages_refused> kv_shard_memory::reserve(const reser
   const auto own = take(fresh, h.pages);
   h.pages.insert(h.pages.end(), own.begin(), own.end());
 
+  pages_reserved answer;
+  answer.shard = config_.index;
+  answer.lease = ask.lease;
+  answer.id = ask.id;
+  answer.shared_tokens = static_cast<int>(shared) * limits::page_tokens;
+  answer.cached_tokens = answer.shared_tokens + rest.tokens;
+  if (rest.tokens > 0)
+    answer.copy_from = rest.source.page;
   ++counters_.reservations;
   counters_.asked_tokens += ask.tokens->size();
-  counters_.hits += shared > 0;
-  counters_.hit_tokens += shared * static_cast<std::uint64_t>(limits::page_tokens);
-  pages_reserved answer{config_.index, ask.lease, ask.id, {}, static_cast<int>(shared) * limits::page_tokens, {}};
+  counters_.hits += answer.cached_tokens > 0;
+  counters_.hit_tokens += static_cast<std::uint64_t>(answer.cached_tokens);
+  counters_.copied_tokens += static_cast<std::uint64_t>(rest.tokens);
+  counters_.state_hits += rest.state != nullptr;
+  answer.state = std::move(rest.state);
   answer.pages.reserve(h.pages.size());
   for (const auto& page : h.pages)
     answer.pages.push_back(page.page);
@@ -72,13 +94,9 @@ std::variant<pages_grown, pages_refused> kv_shard_memory::grow(const grow_pages&
   return answer;
 }
 
-void kv_shard_memory::publish(const publish_pages& tell) {
-  if (const auto found = leases_.find(tell.lease); found != leases_.end())
-    publish_to(found->second, tell.position, tell.tokens);
-}
-
 pages_released kv_shard_memory::release(const release_pages& tell) {
   if (const auto found = leases_.find(tell.lease); found != leases_.end()) {
+    let_source_go(found->second);
     publish_to(found->second, tell.position, tell.tokens);
     give_back(found->second);
     leases_.erase(found);
@@ -92,25 +110,9 @@ void kv_shard_memory::release_all() {
   leases_.clear();
 }
 
-void kv_shard_memory::publish_to(holding& h, int position, const std::vector<token_id>& tokens) {
-  constexpr auto block_tokens = static_cast<std::size_t>(limits::page_tokens);
-  if (!h.publishing || tokens.empty())
-    return;
-  TROUPE_CHECK(position == static_cast<int>(h.at.depth) * limits::page_tokens);
-  TROUPE_CHECK(h.at.depth + pages_for(static_cast<int>(tokens.size())) <= h.pages.size());
-  const std::span all(tokens);
-  for (std::size_t i = 0; (i + 1) * block_tokens <= all.size() && h.publishing; ++i) {
-    const auto own = h.pages[h.at.depth];
-    const auto known = cache_.publish(h.at, all.subspan(i * block_tokens).first<block_tokens>(), own);
-    if (!known)
-      h.publishing = false;
-    else if (*known != own)
-      h.twins.push_back(*known);
-  }
-}
-
 // From the end: a page's descendants become idle before it, so that among equals the deepest is evicted first.
 void kv_shard_memory::give_back(holding& h) {
+  let_source_go(h);
   for (const auto& pages : {&h.twins, &h.pages})
     for (auto page = pages->rbegin(); page != pages->rend(); ++page)
       cache_.release(*page);
@@ -134,6 +136,11 @@ std::vector<page_handle> kv_shard_memory::take(std::uint32_t pages, const std::v
   return std::move(*out);
 }
 
+// Pinned pages give way to those that run, and to a request that has the shard to itself: that one would wait in vain.
+std::uint32_t kv_shard_memory::open_to_new() const noexcept {
+  return available() - (leases_.empty() ? 0 : cache_.idle_pinned_pages());
+}
+
 pages_refused kv_shard_memory::refuse(lease_id lease, request_id id, errc code, std::string why) {
   ++counters_.refusals;
   return {config_.index, lease, id, fail(code, std::move(why)), report()};
@@ -147,36 +154,14 @@ kv_shard_stats kv_shard_memory::stats() const {
   s.free = pool_.free_pages();
   s.cached = cache_.idle_pages();
   s.used = s.pages - s.free - s.cached;
+  s.pinned = cache_.pinned_pages();
   s.leases = static_cast<std::uint32_t>(leases_.size());
+  s.states = static_cast<std::uint32_t>(states_.size());
   s.published_pages = cache_.stats().published;
   s.evicted_pages = cache_.stats().evicted;
+  s.expired_pages = cache_.stats().expired;
+  s.covered_pages = cache_.stats().covered;
   return s;
-}
-
-void kv_shard_memory::check_invariants() const {
-  pool_.check_invariants();
-  cache_.check_invariants();
-  std::vector<std::uint32_t> holders(config_.pages);
-  for (const auto& [lease, h] : leases_) {
-    TROUPE_CHECK(lease != 0 && h.at.depth <= h.pages.size());
-    for (const auto& pages : {&h.pages, &h.twins})
-      for (const auto& page : *pages) {
-        TROUPE_CHECK(pool_.valid(page));
-        ++holders[page.page - config_.first];
-      }
-    for (const auto& twin : h.twins)
-      TROUPE_CHECK(cache_.holds(twin.page));
-    for (std::size_t i = h.at.depth; i < h.pages.size(); ++i) // what the lease may still write is its own
-      TROUPE_CHECK(!cache_.holds(h.pages[i].page) && pool_.references(h.pages[i]) == 1);
-  }
-  std::uint32_t free = 0, cached = 0;
-  for (std::uint32_t i = 0; i < config_.pages; ++i) {
-    const page_id page = config_.first + i;
-    TROUPE_CHECK(pool_.references_of(page) == holders[i] + (cache_.holds(page) ? 1 : 0));
-    free += pool_.references_of(page) == 0;
-    cached += holders[i] == 0 && cache_.holds(page);
-  }
-  TROUPE_CHECK(free == pool_.free_pages() && cached == cache_.idle_pages());
 }
 
 } // namespace troupe

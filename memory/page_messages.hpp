@@ -11,9 +11,11 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/ids.hpp"
+#include "base/prompt_state.hpp"
 #include "base/result.hpp"
 
 namespace troupe {
@@ -38,6 +40,7 @@ struct reserve_pages {
   std::uint64_t salt = 0;          // of the tenant; only pages published under the same salt are shared
   int need_tokens = 0;             // that the pages must hold; at least tokens->size()
   std::uint32_t headroom_pages = 0; // that must stay available afterwards, for the growth of those that run; else refused
+  bool want_state = false;         // a kept state of exactly these tokens is of use
 };
 
 // Room for need_tokens in all; grows by half where that many pages are available, never past max_tokens.
@@ -50,13 +53,17 @@ struct grow_pages {
 };
 
 // The pages of positions [position, position + tokens.size()) are computed by a step that has ended: others may share those
-// that are full. `position` is where the last publication ended, rounded down to whole pages, or the reserved cached_tokens.
+// that are full, and copy from the last, in part full. `position` is where the last publication ended, rounded down to whole
+// pages, or the reserved shared_tokens.
 struct publish_pages {
   std::uint32_t shard = 0;
   lease_id lease = 0;
   request_id id;
   int position = 0;
   std::vector<token_id> tokens;
+  bool copied = false;         // the step that made the lease's copy has ended
+  bool pin = false;            // keep them longer than others, within the shard's share for that
+  prompt_state_ptr state = {}; // of the prompt that ends with `tokens`; null: none is known
 };
 
 // Publishes as above (nothing where tokens is empty), then gives every page of the lease back.
@@ -68,12 +75,18 @@ struct release_pages {
   std::vector<token_id> tokens;
 };
 
+// The first cached_tokens are computed already, once the copy is made: shared_tokens of them in whole pages that others hold,
+// too, the rest in `copy_from`, which is to be copied to the page behind those before the page is used. It stays as it is until
+// a publication says `copied`, or the release.
 struct pages_reserved {
   std::uint32_t shard = 0;
   lease_id lease = 0;
   request_id id;
   std::vector<page_id> pages; // in order of positions
-  int cached_tokens = 0;      // the first ones, already computed: whole pages, fewer than tokens->size()
+  int shared_tokens = 0;      // whole pages
+  int cached_tokens = 0;       // fewer than tokens->size(), unless there is a state
+  std::optional<page_id> copy_from = {};
+  prompt_state_ptr state = {}; // of exactly `tokens`; the next token is chosen from it
   shard_report report;
 };
 

@@ -1,27 +1,42 @@
+// Finding, publishing and letting go; eviction and pins are in prefix_eviction.cpp.
 #include "memory/prefix_cache.hpp"
 
 #include <algorithm>
 
 #include "base/check.hpp"
-#include "base/random.hpp"
 
 namespace troupe {
 
-// Two independent 64-bit chains: a false candidate is then too rare to cost anything. Equality is decided by the tokens.
-prefix_hash hash_block(prefix_hash before, page_block block) {
-  prefix_hash h{before.a ^ 0x2545f4914f6cdd1dull, before.b ^ 0x9fb21c651e98df25ull};
-  for (const token_id token : block) {
-    h.a = mix64(h.a ^ static_cast<std::uint32_t>(token));
-    h.b = mix64(h.b + 0xd6e8feb86659fd93ull * (static_cast<std::uint32_t>(token) + 1ull));
-  }
-  return h;
+namespace {
+
+constexpr auto block_tokens = static_cast<std::size_t>(limits::page_tokens);
+
+int agreement(std::span<const token_id> a, std::span<const token_id> b) {
+  const auto n = std::min(a.size(), b.size());
+  return static_cast<int>(std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n), b.begin()).first - a.begin());
 }
 
-prefix_hash hash_salt(std::uint64_t salt) { return {mix64(salt), mix64(~salt)}; }
+} // namespace
 
-prefix_cache::prefix_cache(page_pool& pool, block_hash_fn hash) : pool_(pool), hash_(hash), nodes_(pool.count()) {}
+prefix_cache::prefix_cache(page_pool& pool, block_hash_fn hash, prefix_policy policy)
+    : pool_(pool), hash_(hash), nodes_(pool.count()), siblings_(by_tokens{this}), leaves_(policy.eviction, policy.time_to_live) {}
 
 prefix_position prefix_cache::root(std::uint64_t salt) const { return {salt, hash_salt(salt), {}, 0}; }
+
+prefix_cache::place_key prefix_cache::key_of(page_id page) const {
+  const node& n = node_of(page);
+  return {n.salt, n.parent, n.held(), page};
+}
+
+// The tokens first, so that a beginning stands before what goes on from it.
+bool prefix_cache::by_tokens::operator()(const place_key& a, const place_key& b) const {
+  if (a.salt != b.salt)
+    return a.salt < b.salt;
+  if (a.parent.page != b.parent.page || a.parent.generation != b.parent.generation)
+    return std::pair(a.parent.page, a.parent.generation) < std::pair(b.parent.page, b.parent.generation);
+  const auto order = std::lexicographical_compare_three_way(a.tokens.begin(), a.tokens.end(), b.tokens.begin(), b.tokens.end());
+  return order != 0 ? order < 0 : a.page < b.page;
+}
 
 // The node for `block` behind `at`, if its hash leads to exactly that; by induction from the root its path is the same, too.
 prefix_cache::node* prefix_cache::child(const prefix_position& at, prefix_hash hash, page_block block) {
@@ -29,12 +44,10 @@ prefix_cache::node* prefix_cache::child(const prefix_position& at, prefix_hash h
   if (found == by_hash_.end())
     return nullptr;
   node& n = node_of(found->second);
-  const bool same = n.salt == at.salt && n.parent == at.last && std::equal(block.begin(), block.end(), n.tokens.begin());
-  return same ? &n : nullptr;
+  return is_child(at, n) && std::equal(block.begin(), block.end(), n.tokens.begin()) ? &n : nullptr;
 }
 
 std::vector<page_handle> prefix_cache::find(prefix_position& at, std::span<const token_id> tokens, std::size_t blocks_max) {
-  constexpr auto block_tokens = static_cast<std::size_t>(limits::page_tokens);
   std::vector<page_handle> out;
   for (std::size_t i = 0; i < blocks_max && (i + 1) * block_tokens <= tokens.size(); ++i) {
     const auto block = tokens.subspan(i * block_tokens).first<block_tokens>();
@@ -42,6 +55,7 @@ std::vector<page_handle> prefix_cache::find(prefix_position& at, std::span<const
     node* n = child(at, hash, block);
     if (!n)
       break;
+    ++n->found;
     hold(*n);
     at = {at.salt, hash, n->page, at.depth + 1};
     out.push_back(n->page);
@@ -49,10 +63,45 @@ std::vector<page_handle> prefix_cache::find(prefix_position& at, std::span<const
   return out;
 }
 
+// In the order of tokens no sibling agrees longer than one of the two that stand around where `tokens` would stand.
+prefix_agreement prefix_cache::closest(const prefix_position& at, std::span<const token_id> tokens) const {
+  prefix_agreement best;
+  const auto consider = [&](page_id page) {
+    const node& n = node_of(page);
+    if (!is_child(at, n))
+      return;
+    if (const int agreed = agreement(n.held(), tokens); agreed > best.tokens)
+      best = {n.page, agreed};
+  };
+  const auto behind = siblings_.lower_bound(place_key{at.salt, at.last, tokens, 0});
+  if (behind != siblings_.end())
+    consider(*behind);
+  if (behind != siblings_.begin())
+    consider(*std::prev(behind));
+  return best;
+}
+
+bool prefix_cache::agrees(const prefix_position& at, page_handle page, std::span<const token_id> tokens) const {
+  if (!pool_.valid(page))
+    return false;
+  const node& n = node_of(page.page);
+  return is_child(at, n) && agreement(n.held(), tokens) == static_cast<int>(tokens.size());
+}
+
+void prefix_cache::retain(page_handle page) {
+  TROUPE_CHECK(pool_.valid(page) && node_of(page.page).used);
+  ++node_of(page.page).found;
+  hold(node_of(page.page));
+}
+
 std::optional<page_handle> prefix_cache::publish(prefix_position& at, page_block block, page_handle page) {
-  TROUPE_CHECK(pool_.valid(page) && !node_of(page.page).used);
+  TROUPE_CHECK(pool_.valid(page));
+  node& own = node_of(page.page);
+  TROUPE_CHECK(!own.used || (own.length < limits::page_tokens && is_child(at, own) && agreement(own.held(), block) == own.length));
   const auto hash = hash_(at.hash, block);
   if (node* twin = child(at, hash, block)) {
+    if (own.used)
+      leave(own, twin->page);
     hold(*twin);
     ++stats_.duplicates;
     at = {at.salt, hash, twin->page, at.depth + 1};
@@ -62,25 +111,88 @@ std::optional<page_handle> prefix_cache::publish(prefix_position& at, page_block
     ++stats_.collisions;
     return std::nullopt;
   }
+  if (own.used)
+    set_tokens(own, block);
+  else
+    enter(own, at, block, page);
+  own.hash = hash;
+  by_hash_.emplace(hash, page.page);
+  drop_covered(own);
+  at = {at.salt, hash, page, at.depth + 1};
+  return page;
+}
+
+page_handle prefix_cache::publish_tail(const prefix_position& at, std::span<const token_id> tokens, page_handle page) {
+  TROUPE_CHECK(pool_.valid(page) && !tokens.empty() && tokens.size() < block_tokens);
+  node& own = node_of(page.page);
+  if (own.used) {
+    const int shorter = std::min(own.length, static_cast<int>(tokens.size()));
+    TROUPE_CHECK(own.length < limits::page_tokens && is_child(at, own) && agreement(own.held(), tokens) == shorter);
+    if (shorter == static_cast<int>(tokens.size()))
+      return page;
+  }
+  const auto known = closest(at, tokens);
+  if (known.tokens == static_cast<int>(tokens.size())) {
+    if (own.used)
+      leave(own, known.page);
+    ++stats_.duplicates;
+    return known.page;
+  }
+  if (own.used)
+    set_tokens(own, tokens);
+  else
+    enter(own, at, tokens, page);
+  drop_covered(own);
+  return page;
+}
+
+void prefix_cache::enter(node& n, const prefix_position& at, std::span<const token_id> tokens, page_handle page) {
   if (at.last.generation != 0) {
     node& parent = node_of(at.last.page);
     TROUPE_CHECK(parent.used && parent.page == at.last && !is_idle(parent)); // the publisher holds its whole path
+    TROUPE_CHECK(parent.length == limits::page_tokens);
     ++parent.children;
   }
-  node& n = node_of(page.page);
-  n = {.used = true, .salt = at.salt, .hash = hash, .page = page, .parent = at.last, .children = 0, .last_used = ++clock_};
-  std::copy(block.begin(), block.end(), n.tokens.begin());
-  by_hash_.emplace(hash, page.page);
+  n = {};
+  n.used = true;
+  n.salt = at.salt;
+  n.page = page;
+  n.parent = at.last;
+  n.last_used = ++clock_;
+  n.length = static_cast<int>(tokens.size());
+  std::copy(tokens.begin(), tokens.end(), n.tokens.begin());
+  siblings_.insert(page.page);
   pool_.retain(page); // the tree's own reference
+  ++used_;
   ++stats_.published;
-  at = {at.salt, hash, page, at.depth + 1};
-  return page;
+}
+
+void prefix_cache::set_tokens(node& n, std::span<const token_id> tokens) {
+  siblings_.erase(n.page.page);
+  n.length = static_cast<int>(tokens.size());
+  std::copy(tokens.begin(), tokens.end(), n.tokens.begin());
+  siblings_.insert(n.page.page);
+}
+
+// Idle tails that hold nothing but `by`'s beginning. Those further off go when their turn comes.
+void prefix_cache::drop_covered(const node& by) {
+  for (auto at = siblings_.find(by.page.page); at != siblings_.begin();) {
+    node& before = node_of(*std::prev(at));
+    const bool covered = before.salt == by.salt && before.parent == by.parent && before.length < by.length &&
+                         agreement(before.held(), by.held()) == before.length;
+    if (!covered || !is_idle(before) || before.pinned)
+      return;
+    drop(before, by.page);
+    ++stats_.covered;
+  }
 }
 
 void prefix_cache::hold(node& n) {
   if (is_idle(n)) {
     --idle_;
-    leaves_.erase({n.last_used, n.page.page});
+    idle_pinned_ -= n.pinned;
+    if (n.children == 0)
+      leaves_.remove(n.page.page, n.place);
   }
   pool_.retain(n.page);
 }
@@ -92,66 +204,13 @@ void prefix_cache::release(page_handle page) {
   if (!n.used || !is_idle(n))
     return;
   ++idle_;
+  idle_pinned_ += n.pinned;
   n.last_used = ++clock_;
+  n.idle_since = now_;
   if (n.children == 0)
-    leaves_.emplace(n.last_used, page.page);
-}
-
-std::uint32_t prefix_cache::evict(std::uint32_t n) {
-  std::uint32_t freed = 0;
-  while (freed < n && !leaves_.empty()) {
-    const auto oldest = leaves_.begin();
-    node& leaf = node_of(oldest->second);
-    leaves_.erase(oldest);
-    by_hash_.erase(leaf.hash);
-    leaf.used = false;
-    if (leaf.parent.generation != 0) {
-      node& parent = node_of(leaf.parent.page);
-      if (--parent.children == 0 && is_idle(parent))
-        leaves_.emplace(parent.last_used, parent.page.page);
-    }
-    --idle_;
-    TROUPE_CHECK(pool_.release(leaf.page));
-    ++stats_.evicted;
-    ++freed;
-  }
-  return freed;
+    wait_for_eviction(n);
 }
 
 bool prefix_cache::holds(page_id page) const { return pool_.owns(page) && node_of(page).used; }
-
-void prefix_cache::check_invariants() const {
-  std::vector<std::uint32_t> children(nodes_.size());
-  std::uint32_t idle = 0;
-  std::size_t used = 0;
-  for (const node& n : nodes_) {
-    if (!n.used)
-      continue;
-    ++used;
-    TROUPE_CHECK(pool_.valid(n.page) && &node_of(n.page.page) == &n);
-    const auto named = by_hash_.find(n.hash);
-    TROUPE_CHECK(named != by_hash_.end() && named->second == n.page.page);
-    if (is_idle(n))
-      ++idle;
-    if (n.parent.generation == 0)
-      continue;
-    const node& parent = node_of(n.parent.page);
-    TROUPE_CHECK(parent.used && parent.page == n.parent && parent.salt == n.salt);
-    TROUPE_CHECK(is_idle(n) || !is_idle(parent)); // who holds a node holds its ancestors
-    ++children[n.parent.page - pool_.first()];
-  }
-  std::size_t leaves = 0;
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    const node& n = nodes_[i];
-    if (!n.used)
-      continue;
-    TROUPE_CHECK(n.children == children[i]);
-    if (n.children == 0 && is_idle(n)) {
-      ++leaves;
-      TROUPE_CHECK(leaves_.contains({n.last_used, n.page.page}));
-    }
-  }
-  TROUPE_CHECK(used == by_hash_.size() && idle == idle_ && leaves == leaves_.size());
-}
 
 } // namespace troupe

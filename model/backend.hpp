@@ -1,7 +1,8 @@
 // The one border to hardware: the CPU backend, the CUDA backend and the tests' fakes implement it.
 //
 // A backend owns the weights in its own layout and the KV pages' memory; it decides nothing. One thread calls it (its compute
-// stream). Pages hold limits::page_tokens tokens; which page holds what is the caller's business (memory/).
+// stream). Pages hold limits::page_tokens tokens; which page holds what is the caller's business (memory/). Writing a position
+// changes nothing that a page holds of earlier ones: others copy them meanwhile.
 //
 // Results must not depend on what a sequence is batched with, nor on how its prompt is cut into chunks: the same tokens at the
 // same positions give the same bits.
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "base/ids.hpp"
+#include "base/prompt_state.hpp"
 #include "base/result.hpp"
 #include "base/sampling.hpp"
 
@@ -23,15 +25,18 @@ namespace troupe {
 using page_table = std::vector<page_id>;
 
 // One sequence's part of a step: computes tokens[0..n) at positions position..position+n, given that all earlier positions
-// are already in its pages.
+// are already in its pages. With no tokens, but the state that was kept at `position`, only the next token is chosen: exactly
+// the one that computing the prompt would give.
 struct sequence_step {
   request_id id;
-  std::vector<token_id> tokens;              // at least 1
+  std::vector<token_id> tokens;              // at least 1, or none and a state
   std::int32_t position = 0;                 // of tokens[0]
   std::shared_ptr<const page_table> pages;   // covers position + tokens.size() at least
   bool sample = false;                       // choose the token after tokens.back()
   std::shared_ptr<const sampling_params> sampling; // where sample
   std::vector<token_count> counts;           // where sampling->penalises()
+  bool keep_state = false;                   // where sample: answer with the state that the token is chosen from
+  prompt_state_ptr state = {};               // where there are no tokens; of this backend
 };
 
 struct page_copy {
@@ -57,6 +62,7 @@ struct sequence_result {
   request_id id;
   std::optional<sampled_token> token;  // where sample was asked
   std::optional<error> fault;          // this sequence failed; the others' results stand
+  prompt_state_ptr state = {};         // where keep_state was asked and the backend keeps any
 };
 
 struct step_result {

@@ -52,9 +52,15 @@ batch_actions batch_schedule::answered(const pages_reserved& answer) {
   }
   s->pages = std::make_shared<const page_table>(answer.pages);
   s->state = sequence_state::running;
-  s->computed = s->published = answer.cached_tokens;
+  s->computed = answer.cached_tokens;
+  s->published = answer.shared_tokens;
+  if (answer.copy_from)
+    s->copy = page_copy{*answer.copy_from, s->pages->at(static_cast<std::size_t>(s->published / limits::page_tokens))};
+  s->kept_state = answer.state;
   s->reservation_failures = 0;
-  TROUPE_CHECK(s->capacity() >= s->length() && s->computed < s->length() && s->computed % limits::page_tokens == 0);
+  affinity_.correct(s->beginnings, answer.shared_tokens, answer.shard);
+  TROUPE_CHECK(s->published % limits::page_tokens == 0 && s->published < s->length());
+  TROUPE_CHECK(s->capacity() >= s->length() && s->computed < s->length() + (s->kept_state ? 1 : 0));
   if (s->cached_tokens < 0) {
     s->cached_tokens = std::min(answer.cached_tokens, s->request.prompt_length);
     counters_.prompt_tokens += static_cast<std::uint64_t>(s->request.prompt_length);
@@ -163,6 +169,7 @@ batch_actions batch_schedule::shard_lost(std::uint32_t shard) {
   view.asks.clear();
   view.releases.clear();
   ++view.changes;
+  affinity_.forget(shard);
   const auto order = running_;
   for (batch_sequence* s : order) {
     if (s->lease == 0 || s->shard != shard)

@@ -68,7 +68,8 @@ void batch_schedule::admit(batch_actions& out) {
     if (!shard)
       return;
     const auto need = first_need(s);
-    reserve_pages ask{*shard, next_lease_++, s.request.id, s.base, s.request.salt, need, headroom(*shard)};
+    reserve_pages ask{*shard, next_lease_++, s.request.id, s.base, s.request.salt, need, headroom(*shard),
+                      config_.prompt_states && s.request.max_new_tokens > 0};
     std::erase(waiting_, &s);
     running_.push_back(&s);
     s.state = sequence_state::reserving;
@@ -82,21 +83,38 @@ void batch_schedule::admit(batch_actions& out) {
   }
 }
 
-// The shard where the same beginning lies, if any; only it knows exactly whether the request fits, so it is asked first. Once
-// it has refused, the one with most pages to spare.
-std::optional<std::uint32_t> batch_schedule::choose_shard(const batch_sequence& s) const {
+// The shard where the longest part of the same beginning lies, or where requests that begin so meet; only it knows exactly
+// whether the request fits, so it is asked first. Once it has refused, the one with most pages to spare.
+std::optional<std::uint32_t> batch_schedule::choose_shard(batch_sequence& s) {
   const auto key = affinity_of(s.request);
+  if (s.beginnings.empty() && !s.request.affinity)
+    s.beginnings = beginnings_of(s.request.salt, *s.request.tokens);
+  const auto need = static_cast<std::int64_t>(pages_for(first_need(s)));
   std::optional<std::uint32_t> affine, roomiest;
+  std::uint32_t known = 0;
+  const auto depths = affinity_.known_pages(s.beginnings);
   for (std::uint32_t i = 0; i < shards_.size(); ++i) {
     if (!shards_[i].ready)
       continue;
-    // Highest random weight: a shard's loss moves only its own requests.
-    if (!affine || random_at(key, i) > random_at(key, *affine))
+    const auto depth = depths[i];
+    // Highest random weight among equals: a shard's loss moves only its own requests.
+    if (!affine || depth > known || (depth == known && random_at(key, i) > random_at(key, *affine))) {
       affine = i;
+      known = depth;
+    }
     if (may_ask(s, i) && (!roomiest || spare_pages(i) > spare_pages(*roomiest)))
       roomiest = i;
   }
-  return affine && may_ask(s, *affine) ? affine : roomiest;
+  if (!affine || !may_ask(s, *affine))
+    return roomiest;
+  if (!roomiest || *roomiest == *affine || known == 0 || free_pages(*roomiest) < need)
+    return affine;
+  // What others cached there would go for it. Once that has cost as much as the beginning is worth, it is computed elsewhere.
+  const auto evicted = need - known - std::max<std::int64_t>(free_pages(*affine), 0);
+  if (evicted <= 0 || !affinity_.spills(*affine, static_cast<std::uint32_t>(evicted), known))
+    return affine;
+  ++counters_.spilled;
+  return roomiest;
 }
 
 // Those that run come first, and a refusal stands until something changed.
@@ -129,6 +147,11 @@ std::int64_t batch_schedule::spare_pages(std::uint32_t shard) const {
   for (const auto& [lease, ask] : shards_[shard].asks)
     spare -= ask.pages;
   return spare;
+}
+
+// Of those that hold nothing; may be below zero.
+std::int64_t batch_schedule::free_pages(std::uint32_t shard) const {
+  return spare_pages(shard) - shards_[shard].report.cached;
 }
 
 // -- growth and pre-emption --
@@ -189,9 +212,7 @@ void batch_schedule::requeue(batch_sequence& s, batch_actions& out) {
     s.added.clear();
   }
   s.state = sequence_state::waiting;
-  s.pages.reset();
-  s.computed = s.published = 0;
-  s.growing = s.grow_refused = s.preempt = s.pages_lost = false;
+  s.drop_pages();
   std::erase(running_, &s);
   waiting_.push_back(&s);
 }
@@ -202,7 +223,8 @@ void batch_schedule::release(batch_sequence& s, batch_actions& out) {
     return;
   release_pages message{s.shard, s.lease, s.request.id, s.published, {}};
   if (s.state == sequence_state::running)
-    message.tokens = s.slice(s.published, std::max(s.published, whole_pages(s.computed)));
+    message.tokens = s.slice(s.published, s.in_pages());
+  affinity_.learn(s.beginnings, s.published, s.published + static_cast<int>(message.tokens.size()), s.shard);
   leases_.erase(s.lease);
   s.lease = 0;
   send_release(std::move(message), out);
@@ -216,12 +238,19 @@ void batch_schedule::send_release(release_pages message, batch_actions& out) {
   out.emplace_back(std::move(message));
 }
 
-void batch_schedule::publish(batch_sequence& s, batch_actions& out) {
-  const int full = whole_pages(s.computed);
-  if (full == s.published)
+// Whole pages as they are filled; at the prompt's end the page in part full, too.
+void batch_schedule::publish(batch_sequence& s, prompt_state_ptr state, batch_actions& out) {
+  const bool at_end = s.computed == s.length();
+  const int end = at_end ? s.computed : whole_pages(s.computed);
+  if (end <= s.published && !s.copied)
     return;
-  out.emplace_back(publish_pages{s.shard, s.lease, s.request.id, s.published, s.slice(s.published, full)});
-  s.published = full;
+  publish_pages told{s.shard, s.lease, s.request.id, s.published, s.slice(s.published, std::max(end, s.published)), s.copied};
+  told.pin = at_end && s.request.pin;
+  told.state = std::move(state);
+  affinity_.learn(s.beginnings, s.published, whole_pages(end), s.shard);
+  s.copied = false;
+  s.published = std::max(s.published, whole_pages(end));
+  out.emplace_back(std::move(told));
 }
 
 } // namespace troupe

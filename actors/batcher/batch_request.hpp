@@ -29,7 +29,8 @@ struct batch_request {
   int priority = 0;                       // higher first; -limits::priority_max .. limits::priority_max
   std::string tenant;
   std::uint64_t salt = 0;                 // of the tenant, derived by the server; pages are shared under equal salts only
-  std::optional<std::uint64_t> affinity;  // requests of equal affinity prefer one shard; absent: by salt and first page
+  std::optional<std::uint64_t> affinity;  // requests of equal affinity prefer one shard; absent: where their beginning lies
+  bool pin = false;                       // keep the prompt's pages longer than others
 };
 
 struct batch_usage {

@@ -9,7 +9,8 @@
 
 namespace troupe {
 
-batch_schedule::batch_schedule(batch_schedule_config config) : config_(std::move(config)) {
+batch_schedule::batch_schedule(batch_schedule_config config)
+    : config_(std::move(config)), affinity_(config_.shard_pages.size()) {
   TROUPE_CHECK(!config_.shard_pages.empty() && config_.shard_pages.size() <= static_cast<std::size_t>(limits::kv_shards_max));
   TROUPE_CHECK(config_.running_max >= 1 && config_.running_max <= limits::running_sequences_max);
   TROUPE_CHECK(config_.waiting_max >= 1 && config_.waiting_max <= limits::waiting_requests_max + limits::running_sequences_max);
@@ -172,7 +173,7 @@ void batch_schedule::check_invariants() const {
     TROUPE_CHECK(!s.ended || s.in_step); // an ended one is kept for its step alone
     const auto known = current_.find(id.number);
     TROUPE_CHECK((known != current_.end() && known->second == id) == !s.ended);
-    TROUPE_CHECK(0 <= s.published && s.published <= s.computed && s.computed < std::max(s.length(), 1));
+    TROUPE_CHECK(0 <= s.published && s.published <= s.computed && s.computed < s.length() + (s.kept_state ? 1 : 0));
     TROUPE_CHECK(s.published % limits::page_tokens == 0);
     if (s.lease != 0) {
       ++leases;

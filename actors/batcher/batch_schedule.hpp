@@ -18,7 +18,8 @@
 // waiting, 512 tokens a second, at most half a minute in all. A step takes every decode, then slices of prefill by rank.
 // A waiting request is admitted when its shard can hold it and still what those running there may soon need (simulated over
 // the next admission_lookahead_tokens); where decode runs out of pages all the same, the youngest of the lowest priority is
-// pre-empted: its full pages are published, so that it usually finds them again. A step that fails as a whole is tried again
+// pre-empted: its pages are published, so that it usually finds them again. A request goes to the shard that knows its
+// beginning (shard_affinity), unless that would give up more of what others come back for than it saves. A step that fails as a whole is tried again
 // sequence by sequence, so that one bad sequence ends alone.
 #pragma once
 #include <cstdint>
@@ -29,6 +30,7 @@
 
 #include "actors/batcher/batch_request.hpp"
 #include "actors/batcher/batch_sequence.hpp"
+#include "actors/batcher/shard_affinity.hpp"
 #include "base/clock.hpp"
 
 namespace troupe {
@@ -40,6 +42,7 @@ struct batch_schedule_config {
   int step_tokens = 256;                   // 1 .. limits::step_tokens_max; at most the backend's step_tokens_max
   int first_reservation_tokens = 64;       // room for the answer when admitted
   int admission_lookahead_tokens = 256;    // of each running sequence's growth that admission keeps free
+  bool prompt_states = true;               // states at the ends of prompts are asked for and used
 };
 
 struct batch_schedule_stats {
@@ -57,6 +60,8 @@ struct batch_schedule_stats {
   std::uint64_t decode_tokens = 0;
   std::uint64_t prompt_tokens = 0; // of admitted requests
   std::uint64_t cached_tokens = 0; // of those
+  std::uint64_t resumed = 0;       // sequences that began with no forward pass
+  std::uint64_t spilled = 0;       // admitted away from the shard that knows their beginning, for want of room there
   std::uint64_t preemptions = 0;
   std::uint64_t requeued = 0;      // by a shard's loss
   std::uint64_t late_answers = 0;
@@ -127,17 +132,18 @@ private:
 
   // batch_memory.cpp: admission, growth, pre-emption, release
   void admit(batch_actions& out);
-  std::optional<std::uint32_t> choose_shard(const batch_sequence& s) const;
+  std::optional<std::uint32_t> choose_shard(batch_sequence& s);
   bool may_ask(const batch_sequence& s, std::uint32_t shard) const;
   int first_need(const batch_sequence& s) const;
   std::uint32_t headroom(std::uint32_t shard) const;
   std::int64_t spare_pages(std::uint32_t shard) const;
+  std::int64_t free_pages(std::uint32_t shard) const;
   void grow_running(batch_actions& out);
   void make_room(batch_sequence& stuck, batch_actions& out);
   void requeue(batch_sequence& s, batch_actions& out);
   void release(batch_sequence& s, batch_actions& out);
   void send_release(release_pages message, batch_actions& out);
-  void publish(batch_sequence& s, batch_actions& out);
+  void publish(batch_sequence& s, prompt_state_ptr state, batch_actions& out);
   int length_max(const batch_sequence& s) const; // prompt and answer
   int held_max(const batch_sequence& s) const;   // tokens that its pages can come to hold
   double rank(const batch_sequence& s) const;
@@ -160,6 +166,7 @@ private:
 
   batch_schedule_config config_;
   std::vector<shard_view> shards_;
+  shard_affinity affinity_;
   std::unordered_map<request_id, std::unique_ptr<batch_sequence>> sequences_; // ended ones, too, until their step's end
   std::unordered_map<std::uint64_t, request_id> current_;                     // number -> the generation that has not ended
   std::unordered_map<lease_id, batch_sequence*> leases_;                      // void and released ones are gone

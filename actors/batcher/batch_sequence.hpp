@@ -12,6 +12,7 @@
 
 #include "actors/batcher/batch_request.hpp"
 #include "config/limits.hpp"
+#include "memory/prefix_hash.hpp"
 
 namespace troupe {
 
@@ -22,6 +23,7 @@ struct batch_sequence {
   std::uint64_t serial = 0; // of its submission
   double arrival = 0;       // seconds since the schedule's first submission
 
+  std::vector<prefix_hash> beginnings; // of the request's tokens, a page more each
   std::shared_ptr<const std::vector<token_id>> base; // request.tokens, or these and what was generated until the last requeue
   std::vector<token_id> added;                       // generated since
   std::vector<token_count> counts;                   // where the sampling penalises
@@ -33,8 +35,11 @@ struct batch_sequence {
   std::uint32_t shard = 0;
   lease_id lease = 0;                      // 0: none
   std::shared_ptr<const page_table> pages; // of the lease
-  int computed = 0;                        // tokens whose keys and values are in the pages
+  int computed = 0;                        // tokens whose keys and values are in the pages, once the copy is made
   int published = 0;                       // of those, told to the shard; whole pages
+  std::optional<page_copy> copy;           // to be made by the next step
+  bool copied = false;                     // that step has ended; the shard is not told yet
+  prompt_state_ptr kept_state;             // all is computed, and the next token is chosen from this
 
   bool growing = false;                // a grow_pages is unanswered
   bool grow_refused = false;           // the last one was refused
@@ -57,6 +62,14 @@ struct batch_sequence {
   }
   int generated() const noexcept { return length() - request.prompt_length; }
   int remaining() const noexcept { return length() - computed; } // tokens to compute before the next one can be chosen
+  int in_pages() const noexcept { return copy ? published : computed; }
+  void drop_pages() noexcept {
+    pages.reset();
+    copy.reset();
+    kept_state.reset();
+    computed = published = 0;
+    growing = grow_refused = copied = preempt = pages_lost = false;
+  }
   int capacity() const noexcept { return pages ? static_cast<int>(pages->size()) * limits::page_tokens : 0; }
   void count(token_id token_seen, bool in_answer) {
     if (!request.sampling->penalises())

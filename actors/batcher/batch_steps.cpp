@@ -18,6 +18,15 @@ bool batch_schedule::runnable(const batch_sequence& s) const {
   return s.state == sequence_state::running && !s.ended && !s.preempt && !s.pages_lost && s.capacity() >= s.length();
 }
 
+namespace {
+
+// The next `tokens` tokens of `s` are not a decode: a prompt's, or more than one.
+bool reads_prompt(const batch_sequence& s, int tokens) {
+  return tokens != 1 || s.computed + tokens <= s.request.prompt_length;
+}
+
+} // namespace
+
 void batch_schedule::start_step(batch_actions& out) {
   if (step_ || !compute_ready_)
     return;
@@ -25,7 +34,7 @@ void batch_schedule::start_step(batch_actions& out) {
   batch_sequence* suspect = nullptr;
   for (batch_sequence* s : running_)
     if (runnable(*s)) {
-      (s->remaining() == 1 ? decodes : prefills).push_back(s);
+      (s->remaining() <= 1 ? decodes : prefills).push_back(s);
       if (s->suspect && !suspect)
         suspect = s;
     }
@@ -42,14 +51,14 @@ void batch_schedule::start_step(batch_actions& out) {
     const int kept = prefills.empty() || left == 1 ? 0 : std::max(1, left / 8);
     auto next = decodes.begin();
     for (; next != decodes.end() && left > kept; ++next, --left)
-      add_to_plan(*plan, **next, 1);
+      add_to_plan(*plan, **next, (*next)->remaining());
     for (auto s = prefills.begin(); s != prefills.end() && left > 0; ++s) {
       const int n = std::min((*s)->remaining(), left);
       add_to_plan(*plan, **s, n);
       left -= n;
     }
     for (; next != decodes.end() && left > 0; ++next, --left)
-      add_to_plan(*plan, **next, 1);
+      add_to_plan(*plan, **next, (*next)->remaining());
   }
   if (plan->sequences.empty())
     return;
@@ -69,7 +78,11 @@ void batch_schedule::add_to_plan(step_plan& plan, batch_sequence& s, int tokens)
   if (part.sample) {
     part.sampling = s.request.sampling;
     part.counts = s.counts;
+    part.keep_state = config_.prompt_states && tokens > 0 && reads_prompt(s, tokens);
+    part.state = s.kept_state;
   }
+  if (s.copy)
+    plan.copies.push_back(*s.copy);
   plan.sequences.push_back(std::move(part));
   s.in_step = true;
   s.last_step = next_step_;
@@ -103,21 +116,25 @@ void batch_schedule::take_result(batch_sequence& s, const sequence_step& part, c
     return;
   }
   const int n = static_cast<int>(part.tokens.size());
-  const bool prefill = n > 1 || s.computed + n <= s.request.prompt_length;
+  const bool prefill = reads_prompt(s, n);
   (prefill ? counters_.prefill_tokens : counters_.decode_tokens) += static_cast<std::uint64_t>(n);
   s.step_failures = 0;
   s.suspect = false;
   s.computed += n;
+  s.copied = s.copied || s.copy;
+  s.copy.reset();
+  counters_.resumed += s.kept_state != nullptr;
+  s.kept_state.reset();
   if (s.ended)
     return;
+  if (prefill && !s.preempt && !s.pages_lost)
+    publish(s, result.state, out);
   if (part.sample) {
     TROUPE_CHECK(result.token.has_value());
     take_token(s, *result.token, out);
   } else if (s.computed == s.length()) {
     finish(s, sequence_end::length, -1, out);
   }
-  if (prefill && !s.ended && !s.preempt && !s.pages_lost)
-    publish(s, out);
 }
 
 void batch_schedule::take_token(batch_sequence& s, sampled_token token, batch_actions& out) {

@@ -18,7 +18,8 @@ struct kv_shard_state {
   context_ptr context;
   std::optional<kv_shard_memory> memory;
   member<metrics_actor> metrics;
-  pages_changed told; // last
+  pages_changed told;     // last
+  kv_shard_stats counted; // what the counters have of it
 };
 
 kv_shard_actor::behavior_type kv_shard(kv_shard_actor::stateful_pointer<kv_shard_state> self, context_ptr context,

@@ -13,6 +13,8 @@ metrics_actor::behavior_type metrics(metrics_actor::stateful_pointer<metrics_sta
         registry.pages(static_cast<int>(news.shard), page_state::free, news.free);
         registry.pages(static_cast<int>(news.shard), page_state::used, news.used);
         registry.pages(static_cast<int>(news.shard), page_state::cached, news.cached);
+        registry.pages(static_cast<int>(news.shard), page_state::pinned, news.pinned);
+        registry.pages(static_cast<int>(news.shard), page_state::with_state, news.states);
       },
       [self](const batch_changed& news) {
         self->state.context->metrics->running.store(news.running, std::memory_order_relaxed);

@@ -138,6 +138,29 @@ std::string metrics_registry::render(int in_flight_now) const {
   sample(out, "troupe_kv_pages", "state=\"free\"", std::to_string(pages(page_state::free)));
   sample(out, "troupe_kv_pages", "state=\"used\"", std::to_string(pages(page_state::used)));
   sample(out, "troupe_kv_pages", "state=\"cached\"", std::to_string(pages(page_state::cached)));
+  level("troupe_kv_pages_pinned", "Of the used and cached pages, those that requests pinned.", pages(page_state::pinned));
+  level("troupe_prompt_states", "Kept states of prompts, whose repetition starts with no forward pass.",
+        pages(page_state::with_state));
+
+  total("troupe_prefix_lookups_total", "Reservations, each after a look for the prompt's beginning.", prefix_lookups);
+  total("troupe_prefix_hits_total", "Of those, the ones that found at least a token.", prefix_hits);
+  total("troupe_prefix_copied_tokens_total", "Cached tokens that came by copying a page in part.", prefix_copied_tokens);
+  total("troupe_prompt_state_hits_total", "Sequences that started from a kept state, with no forward pass.", prompt_state_hits);
+  total("troupe_prefix_pins_refused_total", "Prompts not pinned because the pinned pages' share was used up.", pins_refused);
+  total("troupe_prefix_pages_published_total", "Pages that became findable.", pages_published);
+  head(out, "troupe_prefix_pages_evicted_total", "counter", "Findable pages that were given up, by reason.");
+  const auto evicted = [&](std::string_view reason, const counter& value) {
+    sample(out, "troupe_prefix_pages_evicted_total", label("reason", reason),
+           std::to_string(value.load(std::memory_order_relaxed)));
+  };
+  evicted("room", pages_evicted);
+  evicted("age", pages_expired);
+  evicted("covered", pages_covered);
+  total("troupe_kv_pages_granted_total", "Pages given to sequences, shared ones aside.", pages_granted);
+  total("troupe_kv_page_runs_granted_total", "Contiguous runs that those came in.", page_runs_granted);
+  const auto granted = pages_granted.load(std::memory_order_relaxed), runs = page_runs_granted.load(std::memory_order_relaxed);
+  single(out, "troupe_kv_contiguous_share", "gauge", "Of the granted pages, the share that lies right behind its predecessor.",
+         number(granted == 0 ? 1.0 : static_cast<double>(granted - std::min(granted, runs)) / static_cast<double>(granted)));
 
   total("troupe_steps_total", "Steps that the compute stream ran.", steps);
   total("troupe_steps_failed_total", "Steps that failed as a whole.", steps_failed);

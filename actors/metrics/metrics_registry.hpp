@@ -30,7 +30,14 @@ private:
   std::atomic<std::uint64_t> nanoseconds_{0};
 };
 
-enum class page_state { free, used, cached };
+enum class page_state {
+  free,
+  used,
+  cached,
+  pinned,     // of those used and cached
+  with_state, // as well: beside which the state of a prompt is kept
+};
+inline constexpr std::size_t page_states = 5;
 
 class metrics_registry {
 public:
@@ -59,6 +66,17 @@ public:
   counter step_tokens{0};
   counter step_nanoseconds{0};
   counter resubmissions{0};
+  counter prefix_lookups{0};
+  counter prefix_hits{0};
+  counter prefix_copied_tokens{0};
+  counter prompt_state_hits{0};
+  counter pins_refused{0};
+  counter pages_published{0};
+  counter pages_evicted{0};
+  counter pages_expired{0};
+  counter pages_covered{0};
+  counter pages_granted{0};
+  counter page_runs_granted{0};
   gauge running{0};
   gauge waiting{0};
   gauge history_conversations{0};
@@ -81,7 +99,7 @@ private:
   static std::size_t index_of(std::string_view outcome) noexcept;
 
   std::array<counter, outcomes.size()> ended_{};
-  std::array<std::array<gauge, 3>, limits::kv_shards_max> pages_{};
+  std::array<std::array<gauge, page_states>, limits::kv_shards_max> pages_{};
 };
 
 } // namespace troupe

@@ -99,6 +99,7 @@ batch_request_ptr session_logic::submission() {
   out->sampling = sampling_;
   out->priority = request.priority;
   out->tenant = request.tenant;
+  out->pin = request.pin_prompt;
   out->salt = salt_of(request.tenant, parts_.context->secret);
   return out;
 }

@@ -52,10 +52,6 @@ auto inspect(Inspector& f, grow_pages& x) {
   return f(caf::meta::type_name("grow_pages"), x.shard, x.lease, x.id, x.need_tokens, x.max_tokens);
 }
 template <class Inspector>
-auto inspect(Inspector& f, publish_pages& x) {
-  return f(caf::meta::type_name("publish_pages"), x.shard, x.lease, x.id, x.position, x.tokens);
-}
-template <class Inspector>
 auto inspect(Inspector& f, release_pages& x) {
   return f(caf::meta::type_name("release_pages"), x.shard, x.lease, x.id, x.position, x.tokens);
 }
@@ -85,7 +81,7 @@ auto inspect(Inspector& f, request_failed& x) {
 }
 template <class Inspector>
 auto inspect(Inspector& f, pages_changed& x) {
-  return f(caf::meta::type_name("pages_changed"), x.shard, x.free, x.used, x.cached);
+  return f(caf::meta::type_name("pages_changed"), x.shard, x.free, x.used, x.cached, x.pinned, x.states);
 }
 template <class Inspector>
 auto inspect(Inspector& f, batch_changed& x) {
@@ -115,6 +111,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::prepare_prompt)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::prompt_prepared)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::submit_request)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::reserve_pages)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::publish_pages)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::page_answer)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::run_step)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::step_ended)

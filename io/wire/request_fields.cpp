@@ -82,6 +82,11 @@ void read_stop(json_fields& fields, std::vector<std::string>& out) {
 
 void read_run_options(json_fields& fields, generation_request& out) {
   out.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  if (const auto retention = fields.string("prompt_cache_retention")) {
+    if (*retention != "24h" && *retention != "in_memory" && *retention != "in-memory")
+      fields.refuse("prompt_cache_retention", errc::invalid_argument, "'prompt_cache_retention' must be 'in_memory' or '24h'.");
+    out.pin_prompt = *retention == "24h";
+  }
   for (const std::string_view key : {std::string_view("n"), std::string_view("best_of")}) {
     const auto count = fields.integer(key, int64_min, int64_max);
     if (count && *count != 1)

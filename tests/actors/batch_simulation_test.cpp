@@ -17,13 +17,13 @@ constexpr std::uint64_t seeds = 150;
 
 struct totals {
   std::uint64_t requests = 0, finished = 0, failed = 0, cancelled = 0, preemptions = 0, requeued = 0, late = 0,
-                failed_steps = 0, cached = 0, restarts = 0, growth = 0, refusals = 0, queue_full = 0;
+                failed_steps = 0, cached = 0, restarts = 0, resumed = 0, copied = 0, growth = 0, refusals = 0, queue_full = 0;
 };
 
 class simulation {
 public:
   explicit simulation(std::uint64_t seed)
-      : random_(seed), config_(make_config()), world_(config_, below(8) != 0),
+      : random_(seed), config_(make_config()), world_(config_, make_policy()),
         submissions_(5 + below(40)), device_trouble_(below(2) == 0) {}
 
   void run(totals& sum) {
@@ -58,6 +58,16 @@ private:
     c.first_reservation_tokens = 1 + below(40);
     c.admission_lookahead_tokens = below(60);
     return c;
+  }
+
+  prefix_policy make_policy() {
+    prefix_policy p;
+    p.reuse = below(8) != 0;
+    p.partial_pages = below(4) != 0;
+    p.prompt_states = below(3) != 0 ? 6 : 0;
+    p.eviction = below(2) ? eviction_policy::lru : eviction_policy::lfu;
+    config_.prompt_states = p.prompt_states > 0;
+    return p;
   }
 
   void event() {
@@ -119,7 +129,12 @@ private:
   }
 
   void submit() {
-    auto r = world_.request(prompt_of(below(4), 1 + below(below(4) == 0 ? 120 : 40)), below(10) == 0 ? 0 : 1 + below(80));
+    auto prompt = prompt_of(below(4), 1 + below(below(4) == 0 ? 120 : 40));
+    if (below(3) == 0 && !world_.sessions().empty()) { // once more
+      const auto& former = world_.sessions().rbegin()->second;
+      prompt.assign(former.tokens.begin(), former.tokens.begin() + former.request.prompt_length);
+    }
+    auto r = world_.request(std::move(prompt), below(10) == 0 ? 0 : 1 + below(80));
     r.salt = random_() % 2;
     r.priority = below(3) - 1;
     r.ignore_eos = below(4) == 0;
@@ -133,6 +148,7 @@ private:
     }
     if (below(5) == 0)
       r.affinity = random_() % 3;
+    r.pin = below(20) == 0;
     world_.submit(r);
   }
 
@@ -165,6 +181,7 @@ private:
     stats_.late_answers += life.late_answers;
     stats_.failed_steps += life.failed_steps;
     stats_.cached_tokens += life.cached_tokens;
+    stats_.resumed += life.resumed;
   }
 
   void judge(totals& sum) {
@@ -193,10 +210,12 @@ private:
     sum.late += stats_.late_answers;
     sum.failed_steps += stats_.failed_steps;
     sum.cached += stats_.cached_tokens;
+    sum.resumed += stats_.resumed;
     sum.restarts += restarts_;
     for (std::uint32_t i = 0; i < world_.shard_count(); ++i) {
       sum.growth += world_.memory(i).stats().growths;
       sum.refusals += world_.memory(i).stats().refusals;
+      sum.copied += world_.memory(i).stats().copied_tokens;
     }
   }
 
@@ -226,11 +245,11 @@ TEST_CASE("whatever dies, is cancelled, refused or late: one end a request, its 
   MESSAGE(sum.requests << " requests: " << sum.finished << " finished (" << sum.cancelled << " cancelled), " << sum.failed
                        << " failed; " << sum.preemptions << " pre-emptions, " << sum.requeued << " requeued, " << sum.growth
                        << " growths, " << sum.refusals << " refusals, " << sum.late << " late answers, " << sum.failed_steps
-                       << " failed steps, " << sum.restarts << " batcher deaths, " << sum.cached << " cached tokens");
+                       << " failed steps, " << sum.restarts << " batcher deaths, " << sum.cached << " cached tokens, " << sum.copied << " copied, " << sum.resumed << " resumed");
   if (given || count)
     return;
   for (const auto n : {sum.finished, sum.failed, sum.cancelled, sum.preemptions, sum.requeued, sum.growth, sum.refusals,
-                       sum.late, sum.failed_steps, sum.restarts, sum.cached, sum.queue_full})
+                       sum.late, sum.failed_steps, sum.restarts, sum.cached, sum.copied, sum.resumed, sum.queue_full})
     CHECK(n > 20); // the run was worth it only if it reached all of these
 }
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/random.hpp"
 
@@ -19,6 +20,19 @@ token_id choose(std::uint64_t prefix, std::uint64_t seed) {
   return static_cast<token_id>(random_at(seed, prefix) % static_cast<std::uint64_t>(vocabulary));
 }
 
+prompt_state_ptr state_named(std::uint64_t hash) {
+  auto out = std::make_shared<prompt_state>();
+  out->bytes.resize(sizeof hash);
+  std::memcpy(out->bytes.data(), &hash, sizeof hash);
+  return out;
+}
+
+std::uint64_t name_of(const prompt_state& state) {
+  std::uint64_t hash = 0;
+  std::memcpy(&hash, state.bytes.data(), sizeof hash);
+  return hash;
+}
+
 std::string name(request_id id) { return std::to_string(id.number) + "." + std::to_string(id.generation); }
 
 } // namespace
@@ -30,8 +44,8 @@ std::vector<token_id> prompt_of(int kind, int length) {
   return out;
 }
 
-batch_world::batch_world(batch_schedule_config config, bool prefix_reuse)
-    : config_(std::move(config)), prefix_reuse_(prefix_reuse), schedule_(std::make_unique<batch_schedule>(config_)) {
+batch_world::batch_world(batch_schedule_config config, prefix_policy prefix)
+    : config_(std::move(config)), prefix_(prefix), schedule_(std::make_unique<batch_schedule>(config_)) {
   page_id first = 0;
   for (const auto pages : config_.shard_pages) {
     shards_.emplace_back().first = first;
@@ -118,7 +132,8 @@ bool batch_world::deliver_from_shard(std::uint32_t index) {
       lease->second.granted = true;
   } else if (const auto* refused = std::get_if<pages_refused>(&answer)) {
     const auto lease = leases_.find(refused->lease);
-    if (lease != leases_.end() && !lease->second.granted && refused->fault.code == errc::no_memory)
+    if (lease != leases_.end() && (refused->fault.code == errc::not_found ||
+                                   (!lease->second.granted && refused->fault.code == errc::no_memory)))
       leases_.erase(lease);
   }
   carry_out(std::visit([&](const auto& what) { return schedule_->answered(what); }, answer));
@@ -175,6 +190,11 @@ void batch_world::start(const std::shared_ptr<const step_plan>& plan) {
       REQUIRE(part.counts.empty());
     }
   }
+  for (const auto& [lease, holder] : leases_)
+    for (const auto& part : plan->sequences)
+      if (part.id == holder.id && holder.granted && alive(holder.shard) && known_alive(holder.shard) &&
+          shards_[holder.shard].memory->stats().leases > 0) // a test may have made it forget
+        REQUIRE(shards_[holder.shard].memory->stale_page(lease, *part.pages).value_or("") == "");
   // Whatever was cancelled before this step began has given its pages back.
   for (const auto& [lease, holder] : leases_)
     REQUIRE(!sessions_.at(holder.id.number).cancelled_at_step);
@@ -201,7 +221,22 @@ std::uint64_t& batch_world::cell(const page_table& pages, int position) {
                    static_cast<std::size_t>(position % limits::page_tokens));
 }
 
+std::span<std::uint64_t> batch_world::cells_of(page_id page) {
+  constexpr auto width = static_cast<std::size_t>(limits::page_tokens);
+  return std::span(cells_).subspan(std::size_t{page} * width, width);
+}
+
+void batch_world::spoil_copies(const step_plan& plan) {
+  for (const auto& copy : plan.copies)
+    std::ranges::fill(cells_of(copy.to), garbage);
+}
+
 void batch_world::begin_writing(const step_plan& plan) {
+  for (const auto& copy : plan.copies) {
+    for (const auto& other : plan.copies)
+      REQUIRE((copy.to != other.from && (copy.to != other.to || &copy == &other)));
+    std::ranges::copy(cells_of(copy.from), cells_of(copy.to).begin());
+  }
   for (const auto& part : plan.sequences) {
     check_earlier(part);
     for (std::size_t i = 0; i < part.tokens.size(); ++i)
@@ -227,7 +262,12 @@ bool batch_world::end_step(const std::set<std::uint64_t>& faulty) {
       sessions_.at(part.id.number).may_fail = true;
       r.fault = fail(errc::internal, "not a number");
     } else if (part.sample) {
+      REQUIRE((part.tokens.empty() == (part.state != nullptr)));
+      if (part.state)
+        REQUIRE(name_of(*part.state) == h);
       r.token = sampled_token{choose(h, part.sampling->seed), 0, {}};
+      if (part.keep_state)
+        r.state = state_named(h);
     }
     done.sequences.push_back(std::move(r));
   }
@@ -245,6 +285,7 @@ bool batch_world::fail_step() {
     return false;
   const auto step = steps_.front();
   steps_.pop_front();
+  spoil_copies(*step.plan);
   note("fail " + std::to_string(step.plan->number));
   for (const auto& part : step.plan->sequences)
     sessions_.at(part.id.number).may_fail = true;
@@ -281,7 +322,7 @@ void batch_world::notice_lost(std::uint32_t index) {
 void batch_world::restart_shard(std::uint32_t index) {
   shard_side& s = shards_[index];
   note("restart shard " + std::to_string(index));
-  s.memory = std::make_unique<kv_shard_memory>(kv_shard_config{index, s.first, config_.shard_pages[index], prefix_reuse_});
+  s.memory = std::make_unique<kv_shard_memory>(kv_shard_config{index, s.first, config_.shard_pages[index], prefix_});
   s.inbox.clear();
   s.known = true;
   carry_out(schedule_->shard_ready(index, s.memory->report()));
@@ -293,6 +334,8 @@ void batch_world::kill_compute() {
   for (const auto& step : steps_)
     for (const auto& part : step.plan->sequences)
       sessions_.at(part.id.number).may_fail = true;
+  if (!steps_.empty())
+    spoil_copies(*steps_.front().plan);
   steps_.clear();
   carry_out(schedule_->compute_lost());
 }

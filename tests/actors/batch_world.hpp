@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -37,7 +38,7 @@ struct session_record {
 
 class batch_world {
 public:
-  explicit batch_world(batch_schedule_config config, bool prefix_reuse = true);
+  explicit batch_world(batch_schedule_config config, prefix_policy prefix = {.prompt_states = 8});
 
   // A request with sensible values; change what the case is about, then submit.
   batch_request request(std::vector<token_id> prompt, int max_new_tokens);
@@ -102,14 +103,16 @@ private:
   void carry_out(batch_actions actions);
   void start(const std::shared_ptr<const step_plan>& plan);
   void begin_writing(const step_plan& plan);
+  void spoil_copies(const step_plan& plan); // a failed step leaves them undefined
   std::uint64_t check_earlier(const sequence_step& part) const;
   void hear(const tokens_generated& told);
   void end(request_id id, std::optional<request_finished> finished, std::optional<request_failed> failed);
   std::uint64_t& cell(const page_table& pages, int position);
+  std::span<std::uint64_t> cells_of(page_id page);
   void note(const std::string& line);
 
   batch_schedule_config config_;
-  bool prefix_reuse_;
+  prefix_policy prefix_;
   std::unique_ptr<batch_schedule> schedule_;
   std::uint64_t batcher_ = 1;
   std::vector<shard_side> shards_;

@@ -73,12 +73,13 @@ void company_fixture::start(const company_options& options) {
   parts.threads = false;
   const std::uint32_t share = device->pages / options.shards;
   for (std::uint32_t i = 0; i < options.shards; ++i) {
-    parts.shards.push_back({i, i * share, share, options.prefix_reuse});
+    parts.shards.push_back({i, i * share, share, options.prefix});
     parts.schedule.shard_pages.push_back(share);
   }
   parts.schedule.running_max = options.running_max;
   parts.schedule.waiting_max = options.running_max + options.waiting_max;
   parts.schedule.step_tokens = options.step_tokens;
+  parts.schedule.prompt_states = options.prefix.prompt_states > 0;
   supervisor_ = system_.spawn(supervisor, std::move(parts));
   run();
   trace_.clear();

@@ -25,7 +25,7 @@ struct company_options {
   int waiting_max = 8;
   int step_tokens = 32;
   int context_tokens = 256;
-  bool prefix_reuse = true;
+  prefix_policy prefix = {.prompt_states = 8};
   std::shared_ptr<fake_device> device = std::make_shared<fake_device>();
 };
 

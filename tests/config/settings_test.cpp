@@ -32,6 +32,20 @@ TEST_CASE("a number out of range or with a tail is refused and nothing is change
   CHECK(s.memory.token_history_mib == 64);
 }
 
+TEST_CASE("a setting with few values refuses others and names those it has") {
+  settings s;
+  const auto done = apply_override(s, "memory.prefix_eviction=fifo");
+  REQUIRE_FALSE(done);
+  CHECK(done.fault().message == "memory.prefix_eviction: 'fifo' is none of lru, lfu");
+  REQUIRE(apply_override(s, "memory.prefix_eviction=lfu"));
+  CHECK(s.memory.prefix_eviction == "lfu");
+  CHECK_FALSE(apply_override(s, "memory.prompt_states=4097"));
+  CHECK_FALSE(apply_override(s, "memory.pinned_percent=91"));
+  CHECK_FALSE(apply_override(s, "memory.prefix_ttl_s=31536001"));
+  CHECK(apply_override(s, "memory.partial_pages=off"));
+  CHECK_FALSE(s.memory.partial_pages);
+}
+
 TEST_CASE("an override without section or value is refused") {
   settings s;
   CHECK_FALSE(apply_override(s, "port=1"));

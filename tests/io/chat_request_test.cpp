@@ -92,6 +92,14 @@ TEST_CASE("max_completion_tokens goes before max_tokens, and zero asks for the p
   CHECK(*good(R"("max_completion_tokens":0)").generation.max_tokens == 0);
 }
 
+TEST_CASE("a prompt is pinned by prompt_cache_retention 24h and by nothing else") {
+  CHECK(good(R"("prompt_cache_retention":"24h","max_tokens":0)").generation.pin_prompt);
+  CHECK_FALSE(good(R"("prompt_cache_retention":"in_memory")").generation.pin_prompt);
+  CHECK_FALSE(good(R"("prompt_cache_retention":"in-memory")").generation.pin_prompt);
+  CHECK_FALSE(good(R"("prompt_cache_retention":null)").generation.pin_prompt);
+  CHECK_FALSE(good(R"("seed":1)").generation.pin_prompt);
+}
+
 TEST_CASE("each switch for thinking is understood") {
   CHECK(*good(R"("enable_thinking":true)").generation.enable_thinking == true);
   CHECK(*good(R"("chat_template_kwargs":{"enable_thinking":false,"other":1})").generation.enable_thinking == false);
@@ -123,6 +131,7 @@ TEST_CASE("a field of a wrong type or out of range is named") {
       {R"("stop":[""])", "stop"},
       {R"("stop":[1])", "stop"},
       {R"("max_tokens":-1)", "max_tokens"},
+      {R"("prompt_cache_retention":"1h")", "prompt_cache_retention"},
       {R"("max_tokens":99999999999)", "max_tokens"},
       {R"("max_completion_tokens":true)", "max_completion_tokens"},
       {R"("n":2)", "n"},

@@ -115,7 +115,7 @@ TEST_CASE("pages are shared from their publication on, and not before") {
 }
 
 TEST_CASE("a prompt that is cached as a whole still computes its last token in a page of its own") {
-  kv_shard_memory memory({.pages = 12});
+  kv_shard_memory memory({.pages = 12, .prefix = {.partial_pages = false}});
   const auto tokens = tokens_from(0, 3 * P);
   granted(memory, ask(1, tokens));
   memory.release({0, 1, {1, 0}, 0, *tokens});
@@ -125,8 +125,8 @@ TEST_CASE("a prompt that is cached as a whole still computes its last token in a
   CHECK(granted(memory, ask(3, tokens_from(0, 3 * P + 1))).cached_tokens == 3 * P);
 }
 
-TEST_CASE("a page in part full is not published") {
-  kv_shard_memory memory({.pages = 12});
+TEST_CASE("with partial pages switched off, a page in part full is not published") {
+  kv_shard_memory memory({.pages = 12, .prefix = {.partial_pages = false}});
   const auto tokens = tokens_from(0, 3 * P - 1);
   granted(memory, ask(1, tokens));
   memory.release({0, 1, {1, 0}, 0, *tokens});
@@ -196,7 +196,7 @@ TEST_CASE("when the batcher is gone all its leases return and what was published
 }
 
 TEST_CASE("without prefix reuse nothing is published") {
-  kv_shard_memory memory({.pages = 12, .prefix_reuse = false});
+  kv_shard_memory memory({.pages = 12, .prefix = {.reuse = false}});
   const auto tokens = tokens_from(0, 2 * P + 1);
   granted(memory, ask(1, tokens));
   memory.release({0, 1, {1, 0}, 0, part(tokens, 0, 2 * P)});
@@ -211,6 +211,30 @@ TEST_CASE("a shard holds its most leases and refuses the next") {
   CHECK(refused(memory, ask(5000, tokens_from(0, 1))).fault.code == errc::no_memory);
   memory.release({0, 1, {1, 0}, 0, {}});
   granted(memory, ask(5000, tokens_from(0, 1)));
+}
+
+TEST_CASE("what a lease has ahead of its need comes back with its release and with its batcher's death") {
+  for (const bool death : {false, true}) {
+    kv_shard_memory memory({.pages = 20});
+    granted(memory, ask(1, tokens_from(0, 8 * P)));
+    CHECK(std::get<pages_grown>(memory.grow({0, 1, {1, 0}, 8 * P + 1, 100 * P})).added.size() == 4);
+    if (death)
+      memory.release_all();
+    else
+      memory.release({0, 1, {1, 0}, 0, {}});
+    memory.check_invariants();
+    CHECK(memory.stats().free == 20);
+  }
+}
+
+TEST_CASE("a stale page is refused by its name") {
+  kv_shard_memory memory({.index = 2, .first = 100, .pages = 12});
+  const auto first = granted(memory, ask(1, tokens_from(0, 2 * P)));
+  CHECK_FALSE(memory.stale_page(1, first.pages));
+  memory.release({2, 1, {1, 0}, 0, {}});
+  CHECK(memory.stale_page(1, first.pages) == "page 100 of shard 2 is stale: lease 1 is gone");
+  const auto second = granted(memory, ask(2, tokens_from(0, P)));
+  CHECK(memory.stale_page(2, {second.pages[0], 101}) == "page 101 of shard 2 is stale: lease 2 was not given it");
 }
 
 TEST_CASE("a lease is never reserved twice") {

@@ -1,15 +1,17 @@
-// Random operations on a shard's memory against a model that writes tokens into pages as a backend would: what a lease shares
-// must hold exactly its tokens, and what it writes must be its own.
+// Random operations on a shard's memory against a model that writes into pages as a backend would: what a lease shares, copies
+// or starts from must hold exactly its tokens, and what it writes must be its own.
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <map>
 #include <random>
-#include <set>
 #include <string>
 
+#include "base/random.hpp"
 #include "memory/kv_shard_memory.hpp"
 
 using namespace troupe;
@@ -20,26 +22,45 @@ constexpr int P = limits::page_tokens;
 constexpr int operations_a_seed = 50'000;
 constexpr std::uint64_t seeds = 20; // 1,000,000 operations
 
+// What a slot holds is named by all tokens up to it.
+std::uint64_t append(std::uint64_t before, token_id token) { return mix64(before ^ (static_cast<std::uint64_t>(token) + 1)); }
+
+prompt_state_ptr state_named(std::uint64_t name) {
+  auto out = std::make_shared<prompt_state>();
+  out->bytes.resize(sizeof name);
+  std::memcpy(out->bytes.data(), &name, sizeof name);
+  return out;
+}
+
+std::uint64_t name_of(const prompt_state& state) {
+  std::uint64_t name = 0;
+  std::memcpy(&name, state.bytes.data(), sizeof name);
+  return name;
+}
+
 class model {
 public:
   explicit model(std::uint64_t seed)
       : random_(seed), pages_(static_cast<std::uint32_t>(1 + random_() % 64)), first_(static_cast<page_id>(random_() % 1000)),
-        memory_({.index = 0, .first = first_, .pages = pages_}) {}
+        policy_(make_policy()), memory_({.index = 0, .first = first_, .pages = pages_, .prefix = policy_}),
+        slots_(std::size_t{pages_} * P) {}
 
   void step() {
     const auto kind = random_() % 100;
     if (leases_.empty() || kind < 30)
       reserve();
-    else if (kind < 45)
+    else if (kind < 42)
       grow();
     else if (kind < 70)
       compute_and_publish();
-    else if (kind < 97)
+    else if (kind < 95)
       release();
-    else if (kind < 98)
+    else if (kind < 97)
       memory_.release(release_pages{0, next_lease_ + 1000, {}, 0, {}}); // a late one
-    else if (kind == 98 && random_() % 50 == 0)
+    else if (kind == 97 && random_() % 50 == 0)
       release_all();
+    else
+      memory_.pass(now_ += std::chrono::seconds(random_() % 40));
     check();
   }
 
@@ -60,22 +81,40 @@ private:
   struct lease {
     std::uint64_t salt = 0;
     std::vector<token_id> tokens; // beyond those reserved for, what it would generate
+    int prompt = 0;               // of them, those reserved for
     std::vector<page_id> pages;
-    int shared = 0;
     int computed = 0;
-    int published = 0;
+    int published = 0; // whole pages
+    std::optional<page_id> copy_from; // not copied yet
+    bool copied = false;              // and not told yet
   };
-  using prefix = int; // an exact name of (salt, all tokens up to a page's end)
+
+  prefix_policy make_policy() {
+    prefix_policy p;
+    p.partial_pages = below(5) > 0;
+    p.prompt_states = below(4) > 0 ? static_cast<std::uint32_t>(1 + below(6)) : 0;
+    p.eviction = below(2) ? eviction_policy::lru : eviction_policy::lfu;
+    p.time_to_live = std::chrono::seconds(below(2) ? 0 : 20);
+    p.pinned_percent = below(60);
+    return p;
+  }
 
   int below(std::uint64_t n) { return static_cast<int>(random_() % n); }
 
-  prefix name(const lease& l, int page) {
-    prefix p = -static_cast<int>(l.salt) - 1;
-    for (int i = 0; i <= page; ++i) {
-      std::vector<token_id> block(l.tokens.begin() + i * P, l.tokens.begin() + (i + 1) * P);
-      p = names_.try_emplace({p, std::move(block)}, static_cast<int>(names_.size())).first->second;
+  std::uint64_t& slot(page_id page, int position) {
+    return slots_.at(std::size_t{page - first_} * P + static_cast<std::size_t>(position % P));
+  }
+  std::uint64_t& slot(const lease& l, int position) { return slot(l.pages.at(static_cast<std::size_t>(position / P)), position); }
+
+  // The name of the first `n` tokens; all slots before `checked` must hold theirs.
+  std::uint64_t name(const lease& l, int n, int checked) {
+    std::uint64_t h = l.salt;
+    for (int i = 0; i < n; ++i) {
+      h = append(h, l.tokens[static_cast<std::size_t>(i)]);
+      if (i < checked)
+        REQUIRE(slot(l, i) == h); // no stale read: exactly these tokens behind exactly these
     }
-    return p;
+    return h;
   }
 
   // Blocks of few kinds, so that beginnings meet.
@@ -83,8 +122,9 @@ private:
     std::vector<token_id> out;
     while (static_cast<int>(out.size()) < n) {
       const int kind = below(3);
+      const int fork = below(4) == 0 ? below(P) : P - 1;
       for (int i = 0; i < P; ++i)
-        out.push_back(kind * 10 + (i == P - 1 ? below(2) : 0));
+        out.push_back(kind * 10 + (i >= fork ? below(2) : 0));
     }
     out.resize(static_cast<std::size_t>(n));
     return out;
@@ -92,97 +132,135 @@ private:
 
   void reserve() {
     lease l;
-    l.salt = random_() % 2;
-    const int n = 1 + below(6 * P);
-    l.tokens = some_tokens(n);
+    l.salt = 1 + random_() % 2;
+    l.tokens = some_tokens(1 + below(6 * P));
+    auto& recent = recent_[static_cast<std::size_t>(below(recent_.size()))];
+    if (below(3) == 0 && !recent.empty())
+      l.tokens = recent;
+    else
+      recent = l.tokens;
+    const int n = l.prompt = static_cast<int>(l.tokens.size());
     const int need = n + below(2 * P);
     const auto headroom = below(4) == 0 ? static_cast<std::uint32_t>(below(8)) : 0;
     const lease_id id = next_lease_++;
     const auto before = memory_.stats();
-    const auto answer = memory_.reserve(
-        {0, id, {id, 0}, std::make_shared<const std::vector<token_id>>(l.tokens), l.salt, need, headroom});
+    const auto answer = memory_.reserve({0, id, {id, 0}, std::make_shared<const std::vector<token_id>>(l.tokens), l.salt, need,
+                                         headroom, below(3) > 0});
     if (const auto* no = std::get_if<pages_refused>(&answer)) {
       ++refusals;
       REQUIRE(no->report.available() == before.free + before.cached);
-      REQUIRE(pages_for(need) + headroom > no->report.available());
+      REQUIRE(pages_for(need) + headroom + (leases_.empty() ? 0 : before.pinned) > no->report.available());
       return;
     }
     const auto& got = std::get<pages_reserved>(answer);
     REQUIRE(got.pages.size() == pages_for(need));
-    REQUIRE(got.cached_tokens < n);
+    REQUIRE(got.cached_tokens < n + (got.state ? 1 : 0));
+    REQUIRE(got.shared_tokens % P == 0);
+    REQUIRE(got.shared_tokens < n);
+    REQUIRE(got.copy_from.has_value() == (got.cached_tokens > got.shared_tokens));
+    REQUIRE(got.cached_tokens <= got.shared_tokens + P);
     REQUIRE(got.report.available() >= headroom);
     l.pages = got.pages;
-    l.shared = got.cached_tokens / P;
-    l.computed = l.published = got.cached_tokens;
-    for (int i = 0; i < l.shared; ++i) // no stale read: the page holds exactly these tokens behind exactly these
-      REQUIRE(contents_.at(l.pages[static_cast<std::size_t>(i)]) == name(l, i));
-    shared += static_cast<std::uint64_t>(l.shared);
-    for (std::size_t i = static_cast<std::size_t>(l.shared); i < l.pages.size(); ++i)
-      own(l.pages[i]);
+    l.computed = got.cached_tokens;
+    l.published = got.shared_tokens;
+    l.copy_from = got.copy_from;
+    const auto read = name(l, n, got.shared_tokens);
+    if (got.state) {
+      REQUIRE(got.cached_tokens == n);
+      REQUIRE(name_of(*got.state) == read);
+    }
+    shared += static_cast<std::uint64_t>(got.shared_tokens / P);
+    for (std::size_t i = static_cast<std::size_t>(got.shared_tokens / P); i < l.pages.size(); ++i)
+      own(l.pages[i], id);
+    if (l.copy_from)
+      check_source(l);
     leases_.emplace(id, std::move(l));
   }
 
-  void own(page_id page) {
-    REQUIRE(page >= first_);
-    REQUIRE(page < first_ + pages_);
-    for (const auto& [id, other] : leases_) // no double owner
-      REQUIRE(std::find(other.pages.begin(), other.pages.end(), page) == other.pages.end());
-    contents_.erase(page); // it may be overwritten from now on
+  void own(page_id page, lease_id id) {
+    for (const auto& [other, l] : leases_) // no double owner
+      REQUIRE(std::find(l.pages.begin(), l.pages.end(), page) == l.pages.end());
+    for (int i = 0; i < P; ++i)
+      slot(page, i) = id; // it may write there from now on
   }
 
-  std::map<lease_id, lease>::iterator any() {
-    return std::next(leases_.begin(), below(leases_.size()));
+  void check_source(const lease& l) {
+    std::uint64_t h = name(l, l.published, 0);
+    for (int i = l.published; i < l.computed; ++i) {
+      h = append(h, l.tokens[static_cast<std::size_t>(i)]);
+      REQUIRE(slot(*l.copy_from, i) == h);
+    }
   }
+
+  auto any() { return std::next(leases_.begin(), below(leases_.size())); }
 
   void grow() {
     auto& [id, l] = *any();
-    const int need = static_cast<int>(l.pages.size()) * P + below(2 * P);
-    const int most = need + below(10 * P);
     const auto before = l.pages.size();
+    const int need = 1 + below(10 * P);
+    const int most = need + below(4 * P);
     const auto answer = memory_.grow({0, id, {id, 0}, need, most});
     if (std::holds_alternative<pages_refused>(answer)) {
       ++late_growth;
       return;
     }
-    for (const page_id page : std::get<pages_grown>(answer).added) {
-      own(page);
+    for (const auto page : std::get<pages_grown>(answer).added) {
+      own(page, id);
       l.pages.push_back(page);
     }
     REQUIRE(static_cast<int>(l.pages.size()) * P >= need);
     REQUIRE(l.pages.size() <= std::max<std::size_t>(before, pages_for(most)));
   }
 
-  // A step fills the lease's pages; only then it tells.
-  std::pair<int, std::vector<token_id>> compute(lease& l) {
+  // A step copies, then fills the lease's pages, often up to the prompt's end; false: it failed.
+  bool compute(lease& l) {
+    if (l.copy_from) {
+      check_source(l);
+      const auto to = l.pages[static_cast<std::size_t>(l.published / P)];
+      for (int i = 0; i < P; ++i)
+        slot(to, i) = slot(*l.copy_from, i);
+      if (below(4) == 0)
+        return false; // so the copy is to be made again
+      l.copy_from.reset();
+      l.copied = true;
+    }
     const int room = static_cast<int>(l.pages.size()) * P;
-    const int to = std::min(room, l.computed + 1 + below(3 * P));
+    const int wish = below(2) ? std::max(l.prompt, l.computed) : l.computed + below(3 * P);
+    const int to = std::min(room, wish);
     if (static_cast<int>(l.tokens.size()) < to) {
       const auto more = some_tokens(to - static_cast<int>(l.tokens.size()));
       l.tokens.insert(l.tokens.end(), more.begin(), more.end());
     }
-    for (int page = l.computed / P; (page + 1) * P <= to; ++page) {
-      REQUIRE(page >= l.shared);
-      contents_[l.pages[static_cast<std::size_t>(page)]] = name(l, page);
-    }
+    std::uint64_t h = name(l, l.computed, l.computed);
+    for (int i = l.computed; i < to; ++i)
+      slot(l, i) = h = append(h, l.tokens[static_cast<std::size_t>(i)]);
     l.computed = to;
-    const int from = l.published;
-    l.published = to / P * P;
-    return {from, {l.tokens.begin() + from, l.tokens.begin() + to}};
+    return true;
+  }
+
+  std::vector<token_id> unpublished(const lease& l) const {
+    return {l.tokens.begin() + l.published, l.tokens.begin() + std::max(l.published, l.copy_from ? 0 : l.computed)};
   }
 
   void compute_and_publish() {
     auto& [id, l] = *any();
-    auto [position, tokens] = compute(l);
-    if (below(3) > 0)
-      memory_.publish({0, id, {id, 0}, position, std::move(tokens)});
-    else
-      l.published = position; // told later
+    if (!compute(l) || below(3) == 0)
+      return;
+    publish_pages tell{0, id, {id, 0}, l.published, unpublished(l), l.copied, below(10) == 0, nullptr};
+    if (below(3) == 0)
+      tell.tokens.resize(tell.tokens.size() / P * P); // only whole pages
+    else if (l.computed == l.prompt)
+      tell.state = state_named(name(l, l.prompt, l.prompt));
+    memory_.publish(tell);
+    l.copied = false;
+    l.published += static_cast<int>(tell.tokens.size()) / P * P;
   }
 
   void release() {
     const auto at = any();
-    auto [position, tokens] = below(4) == 0 ? std::pair(0, std::vector<token_id>{}) : compute(at->second);
-    memory_.release({0, at->first, {at->first, 0}, position, std::move(tokens)});
+    auto& l = at->second;
+    const bool more = below(4) > 0 && compute(l);
+    memory_.release({0, at->first, {at->first, 0}, l.published, more ? unpublished(l) : std::vector<token_id>{}});
     leases_.erase(at);
   }
 
@@ -195,6 +273,8 @@ private:
     const auto s = memory_.stats();
     REQUIRE(s.free + s.cached + s.used == pages_);
     REQUIRE(s.leases == leases_.size());
+    REQUIRE(s.states <= policy_.prompt_states);
+    REQUIRE(s.pinned <= pages_ * static_cast<std::uint32_t>(policy_.pinned_percent) / 100);
     if (leases_.empty())
       REQUIRE(s.used == 0);
   }
@@ -202,11 +282,13 @@ private:
   std::mt19937_64 random_;
   std::uint32_t pages_;
   page_id first_;
+  prefix_policy policy_;
   kv_shard_memory memory_;
+  std::vector<std::uint64_t> slots_;
   lease_id next_lease_ = 1;
   std::map<lease_id, lease> leases_;
-  std::map<page_id, prefix> contents_;
-  std::map<std::pair<prefix, std::vector<token_id>>, prefix> names_;
+  std::array<std::vector<token_id>, 3> recent_; // prompts that are asked for again
+  steady_time now_{};
 };
 
 } // namespace
@@ -216,7 +298,8 @@ TEST_CASE("a million random operations leak no page, give none to two owners and
   const std::uint64_t first = given ? std::strtoull(given, nullptr, 10) : 1;
   const std::uint64_t last = given ? first : seeds;
   MESSAGE("seeds " << first << ".." << last << "; TROUPE_SEED=n repeats one");
-  std::uint64_t shared = 0, refusals = 0, evicted = 0, published = 0;
+  std::uint64_t shared = 0, refusals = 0;
+  kv_shard_stats sum;
   for (std::uint64_t seed = first; seed <= last; ++seed) {
     CAPTURE(seed);
     model m(seed);
@@ -229,12 +312,23 @@ TEST_CASE("a million random operations leak no page, give none to two owners and
     m.end();
     shared += m.shared;
     refusals += m.refusals + m.late_growth;
-    evicted += m.memory().stats().evicted_pages;
-    published += m.memory().stats().published_pages;
+    const auto s = m.memory().stats();
+    sum.evicted_pages += s.evicted_pages;
+    sum.expired_pages += s.expired_pages;
+    sum.covered_pages += s.covered_pages;
+    sum.published_pages += s.published_pages;
+    sum.copied_tokens += s.copied_tokens;
+    sum.state_hits += s.state_hits;
+    sum.pins_refused += s.pins_refused;
+    sum.pinned += s.pinned;
   }
-  // The run was worth it only if it reached all of these.
-  CHECK(shared > 1000);
-  CHECK(refusals > 1000);
-  CHECK(evicted > 1000);
-  CHECK(published > 1000);
+  MESSAGE(shared << " pages shared, " << sum.copied_tokens << " tokens copied, " << sum.state_hits << " states hit, "
+                 << sum.evicted_pages << " pages evicted, " << sum.expired_pages << " expired, " << sum.covered_pages
+                 << " covered, " << sum.pins_refused << " pins refused");
+  if (given)
+    return;
+  for (const auto n : {shared, refusals, sum.evicted_pages, sum.expired_pages, sum.covered_pages, sum.published_pages,
+                       sum.copied_tokens, sum.state_hits, sum.pins_refused})
+    CHECK(n > 1000); // the run was worth it only if it reached all of these
+  CHECK(sum.pinned > 0);
 }

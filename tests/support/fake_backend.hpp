@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
@@ -46,6 +47,8 @@ struct fake_device {
   std::atomic<int> throw_steps{0};      // that many throw
   std::atomic<std::uint64_t> faulty{0}; // request number whose sequences fail
   std::atomic<int> steps{0};
+  std::atomic<int> resumed{0}; // sequences that went on from a state
+  std::atomic<int> tokens{0};  // computed
   std::atomic<int> inside{0};
   std::atomic<int> inside_max{0};
   std::function<void(const step_plan&)> before_step; // set before the start
@@ -77,6 +80,7 @@ public:
     if (device_->before_step)
       device_->before_step(plan);
     ++device_->steps;
+    device_->tokens += plan.tokens();
     if (device_->throw_steps > 0) {
       --device_->throw_steps;
       throw std::runtime_error("the fake device threw");
@@ -111,6 +115,10 @@ private:
       slot(s, static_cast<std::size_t>(s.position) + i) = s.tokens[i];
     if (!s.sample)
       return out;
+    if (s.tokens.empty() && !s.state) {
+      out.fault = error{errc::invalid_argument, "a step of no tokens"};
+      return out;
+    }
     std::vector<token_id> so_far(static_cast<std::size_t>(s.position) + s.tokens.size());
     for (std::size_t i = 0; i < so_far.size(); ++i)
       so_far[i] = slot(s, i);
@@ -118,6 +126,15 @@ private:
       out.fault = error{errc::internal, "a hole in the pages"};
       return out;
     }
+    // A state is the tokens it was kept behind: a wrong one is found out.
+    const auto bytes = std::as_bytes(std::span(so_far));
+    if (s.state && !std::equal(bytes.begin(), bytes.end(), s.state->bytes.begin(), s.state->bytes.end())) {
+      out.fault = error{errc::internal, "a state of another prompt"};
+      return out;
+    }
+    device_->resumed += s.tokens.empty();
+    if (s.keep_state)
+      out.state = std::make_shared<const prompt_state>(prompt_state{{bytes.begin(), bytes.end()}});
     sampled_token token;
     token.token = device_->choose(so_far, *s.sampling);
     if (s.sampling->logprobs) {
