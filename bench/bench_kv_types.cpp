@@ -30,6 +30,7 @@ struct score {
   std::vector<double> each;     // token by token
   std::vector<token_id> greedy; // the likeliest token at each place
   std::size_t page_bytes = 0;
+  std::string device; // kernels that fail their self-test are replaced, and then these are not the figures that were meant
 };
 
 [[noreturn]] void give_up(const std::string& why) {
@@ -59,12 +60,17 @@ public:
     options.pages = static_cast<std::uint32_t>(pages_->size());
     options.step_tokens_max = step_tokens;
     options.usable_vocabulary = usable_;
+    options.log = [](log_level level, std::string_view line) {
+      if (level >= log_level::warning)
+        std::cerr << line << "\n";
+    };
     // Called by one thread at a time, in the plan's order.
     options.on_logits = [&](const request_id& id, std::span<const float> logits) { take(out, id.number, logits); };
     const auto device = make_cpu_backend(file_.weights, options);
     if (!device)
       give_up(device.fault().message);
     out.page_bytes = (*device)->shape().page_bytes;
+    out.device = (*device)->shape().description;
     for (std::size_t at = 0; at < tokens_.size(); at += static_cast<std::size_t>(window_))
       score_window(**device, at, std::min(tokens_.size(), at + static_cast<std::size_t>(window_)));
     for (const double l : out.each)
@@ -169,7 +175,7 @@ int main(int count, char** arguments) {
   scorer s(*file, std::min((*tokens)->size(), file->weights.shape.vocabulary), std::move(ids), window,
            count > 5 ? std::atoi(arguments[5]) : 0);
   const auto f16 = s.run({});
-  std::printf("%zu tokens scored in windows of %d\n\n", f16.each.size(), window);
+  std::printf("%zu tokens scored in windows of %d on %s\n\n", f16.each.size(), window, f16.device.c_str());
   std::printf("| keys | values | size, %% of f16 | mean log-likelihood | change | rms change a token | same likeliest token |\n"
               "|---|---|---|---|---|---|---|\n");
   print({}, f16, f16);

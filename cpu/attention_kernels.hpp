@@ -22,8 +22,8 @@ struct attention {
   static constexpr int tile_rows = 3;    // query rows a register tile
   static constexpr int tile_tokens = 4;  // keys a register tile of scores
   static constexpr int tile_vectors = 4; // registers a row of a register tile of values
-  static_assert(tile_vectors * width % int4_group == 0);
   static constexpr int page_tokens = limits::page_tokens;
+  static_assert(tile_vectors * width % int4_group == 0 && page_tokens % width == 0);
   static constexpr float lowest = -__builtin_huge_valf();
 
   // Where a task's scratch lies.
@@ -140,15 +140,29 @@ private:
     }
   }
 
-  // scores[row][position - begin] for whole pages that reach into [begin, begin + count).
+  // scores[row][position - begin] for whole pages that reach into [begin, begin + count). Inlined: a call costs a block of few
+  // rows 2 in 100.
   template <class Keys>
-  static void score_block_of(const attention_task& t, const workspace& w, int begin, int count) noexcept {
+  [[gnu::always_inline]] static void score_block_of(const attention_task& t, const workspace& w, int begin,
+                                                    int count) noexcept {
     for (int at = 0; at < count; at += page_tokens) {
       const Keys keys = Keys::at(page_at(t, t.keys, begin + at), w.dim);
       if (w.rows <= tile_rows)
         score_page(w, keys, at);
       else
         score_page(w, widened(keys, page_tokens, w), at);
+      multiply_page(w, keys.scale_of(), at);
+    }
+  }
+
+  // scores[row][at + token] *= scale[token] for a page's tokens.
+  static void multiply_page(const workspace& w, const float* scale, int at) noexcept {
+    if (!scale)
+      return;
+    for (int r = 0; r < w.rows; ++r) {
+      float* s = w.scores + static_cast<std::ptrdiff_t>(r) * attention_block + at;
+      for (int i = 0; i < page_tokens; i += width)
+        V::store(s + i, V::mul(V::load(s + i), V::load(scale + i)));
     }
   }
 
@@ -164,7 +178,7 @@ private:
   }
 
   template <int Rows, class Keys>
-  static void score_rows(const workspace& w, const Keys& keys, int first, int at) noexcept {
+  static void score_rows(const workspace& w, Keys keys, int first, int at) noexcept {
     const std::ptrdiff_t d = w.dim;
     const float* q = w.q + first * d;
     float* out = w.scores + static_cast<std::ptrdiff_t>(first) * attention_block + at;
@@ -238,10 +252,11 @@ private:
 
   // chunk[row] = chunk[row] * correction + sum over the block's positions of weight * value.
   template <class Values>
-  static void sum_block_of(const attention_task& t, const workspace& w, int begin, int count) noexcept {
+  [[gnu::always_inline]] static void sum_block_of(const attention_task& t, const workspace& w, int begin, int count) noexcept {
     for (int at = 0; at < count; at += page_tokens) {
       const int tokens = count - at < page_tokens ? count - at : page_tokens;
       const Values values = Values::at(page_at(t, t.values, begin + at), w.dim);
+      multiply_page(w, values.scale_of(), at);
       if (w.rows <= tile_rows)
         sum_page(w, values, at, tokens);
       else
@@ -270,7 +285,7 @@ private:
   }
 
   template <int Rows, int Vectors, class Values>
-  static void sum_columns(const workspace& w, const Values& values, int first, int at, int tokens, int column) noexcept {
+  static void sum_columns(const workspace& w, Values values, int first, int at, int tokens, int column) noexcept {
     const float* weights = w.scores + static_cast<std::ptrdiff_t>(first) * attention_block + at;
     float* out = w.chunk + first * w.row_floats + column;
     reg sum[Rows][Vectors];

@@ -3,8 +3,9 @@
 // widened to floats first gives the same bits. Uses nothing of the standard library that could be shared with translation units
 // of another instruction set.
 //
-// A reader has load(token, base, v): numbers base + v * width and on, where base is a multiple of int4_group or v is 0; and
-// `span`: how many registers share what is read besides the numbers, and are best read together.
+// A reader has load(token, base, v): numbers base + v * width and on, where base is a multiple of int4_group or v is 0; `span`:
+// how many registers share what is read besides the numbers, and are best read together; and scale_of(): null, or [token] what
+// the numbers are still to be multiplied with by whoever reads, since once a score or weight is cheaper than once a number.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -30,10 +31,13 @@ struct kv_rows_base {
 
   static void load_row(const std::byte* block, int token, float* x, int head_dim) noexcept {
     const Rows rows = Rows::at(block, padded(head_dim));
+    const reg scale = V::set(rows.scale_of() ? rows.scale_of()[token] : 1.0f);
+    const auto number = [&](int i) { return V::mul(rows.load(token, i, 0), scale); };
     math::over(
-        head_dim, [&](int i) { V::store(x + i, rows.load(token, i, 0)); },
-        [&](int i, int count) { math::store_part(x + i, count, rows.load(token, i, 0)); });
+        head_dim, [&](int i) { V::store(x + i, number(i)); },
+        [&](int i, int count) { math::store_part(x + i, count, number(i)); });
   }
+  static constexpr const float* scale_of() noexcept { return nullptr; }
 
 protected:
   // put(i, numbers) for every register of a row, zeros beyond n.
@@ -124,29 +128,29 @@ struct kv_rows<V, kv_type::int8> : kv_rows_base<V, kv_rows<V, kv_type::int8>> {
   using reg = typename V::reg;
   static constexpr int span = 1;
   const std::int8_t* codes = nullptr;
-  const std::byte* scales = nullptr; // [token], floats
+  const float* scales = nullptr; // [token]
   int dim = 0;
 
   static kv_rows at(const std::byte* block, int dim) noexcept {
     kv_rows r;
     r.codes = reinterpret_cast<const std::int8_t*>(block);
-    r.scales = block + static_cast<std::ptrdiff_t>(limits::page_tokens) * dim;
+    r.scales = reinterpret_cast<const float*>(block + static_cast<std::ptrdiff_t>(limits::page_tokens) * dim);
     r.dim = dim;
     return r;
   }
   reg load(int token, int base, int v) const noexcept {
-    const reg scale = V::set(kv_rows::template read<float>(scales + 4 * static_cast<std::ptrdiff_t>(token)));
-    return V::mul(V::load_bytes(codes + static_cast<std::ptrdiff_t>(token) * dim + base + v * V::width), scale);
+    return V::load_bytes(codes + static_cast<std::ptrdiff_t>(token) * dim + base + v * V::width);
   }
+  const float* scale_of() const noexcept { return scales; }
   static void store(std::byte* block, int token, const float* x, int n) noexcept {
     reg top = V::set(0.0f);
     kv_rows::each(x, n, [&](int, reg a) { top = V::max(top, V::max(a, V::sub(V::set(0.0f), a))); });
     const float most = V::highest(top);
     const reg inverse = V::set(most > 1e-30f ? 127.0f / most : 0.0f); // below: zeros, lest the quotient be infinite
     auto* to = reinterpret_cast<std::int8_t*>(block) + static_cast<std::ptrdiff_t>(token) * padded(n);
-    kv_rows::each(x, n,
-                  [=](int i, reg a) { V::store_bytes(to + i, kv_rows::code(V::mul(a, inverse), -127.0f, 127.0f)); });
-    kv_rows::write(block + static_cast<std::ptrdiff_t>(limits::page_tokens) * padded(n) + 4 * static_cast<std::ptrdiff_t>(token),
+    kv_rows::each(x, n, [=](int i, reg a) { V::store_bytes(to + i, kv_rows::code(V::mul(a, inverse), -127.0f, 127.0f)); });
+    kv_rows::write(block + static_cast<std::ptrdiff_t>(limits::page_tokens) * padded(n) +
+                       4 * static_cast<std::ptrdiff_t>(token),
                    most / 127.0f + kv_rows::poison(x, n));
   }
 };
