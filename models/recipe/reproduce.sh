@@ -1,7 +1,6 @@
 #!/bin/bash
 # Rebuilds the bundled model from nothing into the work folder: reproduce.sh [MILLIONS [MORE]] of tokens. The shipped model saw 20
-# million of gen.py's dialogues; MORE trains on with chat.py's conversations, which it has not seen. 20 million take about 30 minutes
-# on 2 Zen 5 cores; without AVX-512 products run in float32, several times slower. Not reproducible bit for bit.
+# million of gen.py's dialogues, then 3.4 million of chat.py's conversations (MORE). 20 million take about 30 minutes on 2 Zen 5 cores; without AVX-512 products run in float32, several times slower. Not reproducible bit for bit.
 # Needs gcc and Debian's python3-torch, python3-numpy, python3-regex; and, without AVX-512, libopenblas0-pthread, as the reference
 # BLAS is many times slower. The shipped files in models/tiny are not touched.
 set -e
