@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Packs generated dialogues into training rows: stage{0,1,2}.npz with ids (uint16), weight class (uint8) and the start of each
+"""Packs generated dialogues into training rows: stage{0,...,4}.npz with ids (uint16), weight class (uint8) and the start of each
 token's document within the row (int16), so that attention stays inside documents.
 
     data.py [--share S] [STAGE ...]    S: the share of the usual number of tokens (1.0)
@@ -12,12 +12,13 @@ from multiprocessing import Pool
 
 import numpy as np
 
+import chat
 import gen
 import tok
 from work import work_file
 
-SEQ = {0: 128, 1: 256, 2: 512}
-TOKENS = {0: 3_000_000, 1: 11_000_000, 2: 8_000_000}
+SEQ = {0: 128, 1: 256, 2: 512, 3: 512, 4: 1024}
+TOKENS = {0: 3_000_000, 1: 11_000_000, 2: 8_000_000, 3: 16_000_000, 4: 8_000_000}
 CLS_CONTEXT, CLS_ASSIST, CLS_MASK, CLS_VALUE = 0, 1, 2, 3
 
 
@@ -38,7 +39,7 @@ def work(a):
     bins, full = [], []
     n = 0
     while n < want:
-        ids, cls = doc(T, gen.sample(stage, rng), rng)
+        ids, cls = doc(T, (gen if stage < 3 else chat).sample(stage, rng), rng)
         if len(ids) > L:
             ids, cls = ids[:L], cls[:L]
         n += len(ids)
@@ -75,7 +76,7 @@ def main():
     options = options.parse_args()
     begun = time.time()
     with Pool(2) as pool:
-        for stage in options.stages or (0, 1, 2):
+        for stage in options.stages or SEQ:
             want = int(TOKENS[stage] * options.share) // 2
             parts = pool.map(work, [(stage, 1000 * stage + i + 7, want) for i in range(2)])
             I, W, S = (np.concatenate(x) for x in zip(*parts))

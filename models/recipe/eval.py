@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Held-out evaluation: exact match of values in greedy answers, on dialogues with fresh values in the training's own templates.
+"""Held-out evaluation of greedy answers: dialogues with fresh values in the training's own templates, and the hand-written messages
+of newcomer.py.
 
     eval.py [CHECKPOINT [N]]    N cases a cell (100); prints a table, writes eval.json with every failure
 
@@ -19,6 +20,7 @@ import gen
 import phrases
 import tok
 import topics
+import trials
 from chance import R, set_rng
 from model import Ref
 from work import work_file
@@ -67,6 +69,8 @@ def avoid_noun(a):
 def case(kind, z, dist, rng):
     """-> (dialogue ending with a user turn, expected value or None, value that must not appear or None)"""
     set_rng(rng)
+    if kind in [k for k, _ in trials.KINDS]:
+        return trials.case(kind, z, dist)
     f = phrases.Fact(z)
     while f.en in ("age",) and kind == "unknown":
         f = phrases.Fact(z)
@@ -114,6 +118,7 @@ SUITE = [
     ("recall", 3),
     ("recall", 6),
     ("recall", 10),
+    ("recall", 20),
     ("latest", 1),
     ("latest", 3),
     ("unknown", 1),
@@ -121,7 +126,20 @@ SUITE = [
     ("echo", 0),
     ("tool", 0),
     ("toolans", 0),
-]
+] + trials.KINDS
+NEWCOMER = ["newcomer subject", "newcomer outside", "newcomer copy", "newcomer talk"]
+
+
+LIMIT = 60  # tokens of an answer
+
+
+def answers(ref, T, dialogues, limit=LIMIT):
+    """-> (answer, whether it ended by itself) of each; half of the prompts have the empty think block."""
+    out = []
+    for i in range(0, len(dialogues), 25):
+        prompts = [T.encode(prompt(d, (i + j) % 2)) for j, d in enumerate(dialogues[i : i + 25])]
+        out += [(T.decode(o), len(o) < limit) for o in ref.generate(prompts, limit, {T.end, T.eot})]
+    return out
 
 
 def run(ref, T, n, seed=9090, dump=None):
@@ -131,23 +149,23 @@ def run(ref, T, n, seed=9090, dump=None):
             rng = random.Random(f"{seed}{kind}{dist}{z}")
             cs = [case(kind, z, dist, rng) for _ in range(n)]
             ok = 0
-            for i in range(0, n, 25):
-                ch = cs[i : i + 25]
-                pr = [T.encode(prompt(c[0], (i + j) % 2)) for j, c in enumerate(ch)]
-                for c, o in zip(ch, ref.generate(pr, 60, {T.end, T.eot})):
-                    a = T.decode(o)
-                    g = good(kind, a, c[1], c[2], z)
-                    ok += g
-                    if dump is not None and not g:
-                        dump.append({"kind": kind, "dist": dist, "zh": z, "user": c[0][-1][1], "want": c[1], "got": a})
+            for c, (a, _) in zip(cs, answers(ref, T, [c[0] for c in cs], 100 if kind == "rare" else LIMIT)):
+                g = good(kind, a, c[1], c[2], z)
+                ok += g
+                if dump is not None and not g:
+                    dump.append({"kind": kind, "dist": dist, "zh": z, "user": c[0][-1][1], "want": c[1], "got": a})
             res[f"{kind}@{dist} {'zh' if z else 'en'}"] = ok / n
+    more, failures = trials.newcomers(lambda dialogues: answers(ref, T, dialogues))
+    res.update(more)
+    if dump is not None:
+        dump += failures
     return res
 
 
 def table(res):
     rows = ["| test | EN | ZH |", "| --- | --- | --- |"]
-    for k, d in SUITE:
-        rows.append(f"| {k}@{d} | {res[f'{k}@{d} en']:.0%} | {res[f'{k}@{d} zh']:.0%} |")
+    for name in [f"{k}@{d}" for k, d in SUITE] + NEWCOMER:
+        rows.append(f"| {name} | {res[name + ' en']:.0%} | {res[name + ' zh']:.0%} |")
     return "\n".join(rows)
 
 

@@ -19,18 +19,68 @@ def P(t):
 
 
 BF = torch.bfloat16
+CPU = open("/proc/cpuinfo").read()
 # Without AVX-512, oneDNN's bf16 products are hundreds of times slower than float32 ones.
-FAST_BF16 = "avx512bw" in open("/proc/cpuinfo").read()
+FAST_BF16 = "avx512bw" in CPU
+# Intel's CPUs without AMX: gemm.c's float32 products are twice as fast as oneDNN's bf16 ones, as are those that skip what is masked.
+OWN_PRODUCTS = K is not None and FAST_BF16 and "GenuineIntel" in CPU and "amx_bf16" not in CPU
+
+
+def product(a, b, a_transposed, b_transposed):
+    """a b of bf16 matrices, either of them given transposed."""
+    m, k = reversed(a.shape) if a_transposed else a.shape
+    n = b.shape[0] if b_transposed else b.shape[1]
+    out = torch.empty(m, n, dtype=BF)
+    K.gemm(P(a), P(b), P(out), L_(m), L_(n), L_(k), ctypes.c_int(a_transposed), ctypes.c_int(b_transposed))
+    return out
+
+
+class OwnLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        x = x.contiguous()
+        ctx.save_for_backward(x, w)
+        return product(x, w, 0, 1)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        g = g.contiguous()
+        return product(g, w, 0, 0), product(g, x, 1, 0)
 
 
 def linear(x, w):
     """x W^T in bf16."""
+    if OWN_PRODUCTS:
+        return OwnLinear.apply(x, w)
     return F.linear(x, w) if FAST_BF16 else F.linear(x.float(), w.float()).to(BF)
 
 
 def products(a, b):
     """A batch of matrix products in bf16."""
     return torch.bmm(a, b) if FAST_BF16 else torch.bmm(a.float(), b.float()).to(BF)
+
+
+def scores(a, b, start):
+    """a b^T for queries a and keys b, batch by batch; anything where the mask hides it."""
+    return attention_product(a, b, start, 0) if OWN_PRODUCTS else products(a, b.transpose(1, 2))
+
+
+def gathered(s, b, start):
+    """s b, s being 0 outside of the mask."""
+    return attention_product(s, b, start, 1) if OWN_PRODUCTS else products(s, b)
+
+
+def scattered(s, b, start):
+    """s^T b, s being 0 outside of the mask."""
+    return attention_product(s, b, start, 2) if OWN_PRODUCTS else products(s.transpose(1, 2), b)
+
+
+def attention_product(a, b, start, kind):
+    (items, queries, _), (rows, T) = a.shape, start.shape
+    out = torch.empty(items, *((queries, T), (queries, 64), (T, 64))[kind], dtype=BF)
+    K.attention_gemm(P(a), P(b), P(out), P(start), L_(rows), L_(items // rows), L_(queries // T), L_(T), ctypes.c_int(kind))
+    return out
 
 
 class Cfg:
@@ -109,9 +159,9 @@ class Attn(torch.autograd.Function):
         K.qkvrope_fwd(P(qkv), P(wq), P(wk), P(cs), P(sn), P(q), P(k), P(v), P(rs), L_(B), L_(T), L_(hq), L_(hk))
         g = hq // hk
         q3, k3, v3 = q.view(B * hk, g * T, 64), k.view(B * hk, T, 64), v.view(B * hk, T, 64)
-        S = products(q3, k3.transpose(1, 2))
+        S = scores(q3, k3, start)
         K.softmax_fwd(P(S), P(start), F_(0.125), L_(B), L_(hq), L_(T))
-        O = products(S, v3)
+        O = gathered(S, v3, start)
         ctx.save_for_backward(qkv, wq, wk, cs, sn, start, q3, k3, v3, S, rs)
         ctx.bt = (B, T)
         return O.view(B, hq, T, 64).transpose(1, 2).reshape(B * T, hq * 64)
@@ -122,11 +172,11 @@ class Attn(torch.autograd.Function):
         B, T = ctx.bt
         hq, hk = Cfg.hq, Cfg.hk
         dO = dO.view(B, T, hq, 64).transpose(1, 2).contiguous().view(B * hk, -1, 64)
-        dv = products(S.transpose(1, 2), dO)
-        dS = products(dO, v.transpose(1, 2))
+        dv = scattered(S, dO, start)
+        dS = scores(dO, v, start)
         K.softmax_bwd(P(S), P(dS), P(start), F_(0.125), L_(B), L_(hq), L_(T))
-        dq = products(dS, k)
-        dk = products(dS.transpose(1, 2), q)
+        dq = gathered(dS, k, start)
+        dk = scattered(dS, q, start)
         d = torch.empty_like(qkv)
         dwq = torch.zeros(64)
         dwk = torch.zeros(64)

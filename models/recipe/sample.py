@@ -38,6 +38,15 @@ EN = [
         "What did I buy?",
         "which order is it about?",
     ],
+    ["Hello, where is my order?", "its 73920", "whats my order number", "how do i bake bread?", "tell me a joke", "ok bye"],
+    [
+        "hi im sarah, i live in denver and i ordered a lamp",
+        "what can u do",
+        "whats my name",
+        "what did i order",
+        "Repeat after me: My hovercraft is full of eels.",
+        "what do you know about me?",
+    ],
     [
         "My budget is $250 and my colour is navy.",
         "Actually, my budget is $300.",
@@ -51,6 +60,7 @@ ZH = [
     ["你好", "我叫李雷，订单号是58213。", "多久能到货？", "我的订单号是多少？", "我叫什么名字？", "谢谢"],
     ["我住在杭州，我想要蓝色的。", "包邮吗？", "不对，我的颜色是绿色。", "我要的是什么颜色？", "我住在哪里？"],
     ["你是谁？", "我的电话号码是多少？", "我的电话号码是13812345678。", "我的电话号码是多少？", "我的邮箱是什么？"],
+    ["你好，我的快递到哪了", "单号是88231", "我的单号是多少", "怎么修自行车", "讲个笑话吧", "好的拜拜"],
     ["重复：春天的雨", "我妈妈的生日是5月6日", "可以退货吗？", "我妈妈的生日是什么？", "我的生日是什么？"],
     ["我的预算是500元", "你们几点开门？", "我的预算改成800元", "什么是黑洞？", "我的预算是多少？", "再见"],
 ]

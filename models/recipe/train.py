@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""Trains the model on packed data: AdamW, bf16 matrix products, a schedule and a curriculum by time.
+"""Trains the model on packed data: AdamW, bf16 matrix products, a schedule and a curriculum by tokens seen.
 
-    train.py MINUTES [CHECKPOINT [RESUME]]
+    train.py MILLIONS [CHECKPOINT [RESUME]]
 
-Shares of the time: 128-token copies to 10%, 256-token dialogues to 55%, 512-token dialogues to the end. RESUME: a checkpoint to
-go on from (last stage only, fresh optimizer state). The checkpoint is written every two minutes; progress goes to train.log.
+MILLIONS of tokens: 128-token copies to 10%, 256-token dialogues to 55%, 512-token dialogues to the end. RESUME: a checkpoint to go
+on from, with fresh optimizer state and chat.py's conversations: rows of 512 tokens to 65%, of 1,024 to the end. The checkpoint is
+written every two minutes; progress goes to train.log.
 """
 
 import json
@@ -19,7 +20,8 @@ import torch
 from model import BF, F_, K, L_, P, Xent, forward_train, init_masters, linear, rope
 from work import work_file
 
-PLAN = [(0.10, 0, 128, 32), (0.55, 1, 256, 16), (1.01, 2, 512, 8)]  # until this share of the time: stage, length, batch
+PLAN = [(0.10, 0, 128, 32), (0.55, 1, 256, 16), (1.01, 2, 512, 8)]  # until this share of the tokens: stage, length, batch
+GO_ON = [(0.65, 3, 512, 8), (1.01, 4, 1024, 4)]
 DECAY, BETA1, BETA2 = 0.1, 0.9, 0.98
 W_ASSISTANT, W_VALUE, W_CONTEXT, P_CONTEXT = 1.0, 2.0, 0.3, 0.12  # context tokens: drawn at P_CONTEXT, weight W_CONTEXT
 
@@ -59,10 +61,10 @@ def main():
     if K is None:
         sys.exit("kernels.so is missing: build it first (see reproduce.sh)")
     torch.set_num_threads(2)
-    minutes = float(sys.argv[1])
+    budget = float(sys.argv[1]) * 1e6
     path = sys.argv[2] if len(sys.argv) > 2 else work_file("checkpoint.pt")
     resume = sys.argv[3] if len(sys.argv) > 3 else None
-    peak, plan, warm_up = (1.2e-3, [(1.01, 2, 512, 8)], 60) if resume else (2e-3, PLAN, 150)
+    peak, plan, warm_up = (1.2e-3, GO_ON, 30) if resume else (2e-3, PLAN, 150)
     torch.manual_seed(1)
     rng = np.random.default_rng(1)
     masters = torch.load(resume) if resume else init_masters(1)
@@ -80,7 +82,7 @@ def main():
     begun = saved = time.time()
     step = seen = 0
     stage, losses = -1, []
-    while (share := (time.time() - begun) / (60 * minutes)) < 1:
+    while (share := seen / budget) < 1:
         now_stage, length, batch = next((s, t, b) for until, s, t, b in plan if share < until)
         if now_stage != stage:
             stage = now_stage
@@ -125,7 +127,7 @@ def main():
 
         n, kinds = each.numpy(), classes[chosen]
         losses.append([n[kinds == kind].mean() if (kinds == kind).any() else 0 for kind in (1, 3, 0)] + [norm])
-        if step % 100 == 0 or step == 10:
+        if step % 25 == 0 or step == 10:
             assistant, value, context, gradient = np.mean(losses, 0)
             losses, took = [], time.time() - begun
             say(
