@@ -16,30 +16,66 @@ constexpr std::uint64_t word_mask = (std::uint64_t{1} << word_bits) - 1;
 constexpr std::size_t block_bytes = hash_key::block_words * 8;
 constexpr std::size_t pair_bytes = 16;
 
-std::uint64_t load_8(const char* p) noexcept {
-  std::uint64_t x;
-  std::memcpy(&x, p, 8);
+template <class Word>
+std::uint64_t load(const char* p) noexcept {
+  Word x;
+  std::memcpy(&x, p, sizeof x);
   return x;
 }
 
-// sum * point + word, modulo the prime.
-std::uint64_t step(std::uint64_t sum, std::uint64_t point, std::uint64_t word) noexcept {
-  const wide x = static_cast<wide>(sum) * point + word;
-  std::uint64_t y = (static_cast<std::uint64_t>(x) & prime) + static_cast<std::uint64_t>(x >> 61);
+// x modulo the prime. Precondition: x < 2^125.
+std::uint64_t reduce(wide x) noexcept {
+  const auto high = static_cast<std::uint64_t>(x >> 61);
+  std::uint64_t y = (static_cast<std::uint64_t>(x) & prime) + (high & prime) + (high >> 61);
   y = (y & prime) + (y >> 61);
-  return y == prime ? 0 : y;
+  return y >= prime ? y - prime : y;
 }
 
-std::uint64_t step(std::uint64_t sum, std::uint64_t point, wide words) noexcept {
-  sum = step(sum, point, static_cast<std::uint64_t>(words) & word_mask);
-  sum = step(sum, point, static_cast<std::uint64_t>(words >> word_bits) & word_mask);
-  return step(sum, point, static_cast<std::uint64_t>(words >> (2 * word_bits)));
+using powers = std::array<std::uint64_t, 4>;
+
+// Three steps of the polynomial at once, of a number that has up to 128 bits; `sum` stands for all before, in its place.
+std::uint64_t add_wide(wide sum, const powers& point, wide number) noexcept {
+  return reduce(sum + static_cast<wide>(static_cast<std::uint64_t>(number) & word_mask) * point[1] +
+                static_cast<wide>(static_cast<std::uint64_t>(number >> word_bits) & word_mask) * point[0] +
+                static_cast<std::uint64_t>(number >> (2 * word_bits)));
 }
 
-using block_keys = std::array<std::uint64_t, hash_key::block_words>;
+struct pair {
+  std::uint64_t first = 0, second = 0;
+};
 
-wide nh_pair(const char* p, const std::uint64_t* key) noexcept {
-  return static_cast<wide>(load_8(p) + key[0]) * (load_8(p + 8) + key[1]);
+// The last bytes of a text of this size, where they fill no pair: those before them are read again. Given the size, no two
+// texts read the same.
+pair last_pair(const char* end, std::size_t size) noexcept {
+  const char* const begin = end - size;
+  if (size >= 16)
+    return {load<std::uint64_t>(end - 16), load<std::uint64_t>(end - 8)};
+  if (size >= 8)
+    return {load<std::uint64_t>(begin), load<std::uint64_t>(end - 8)};
+  if (size >= 4)
+    return {load<std::uint32_t>(begin), load<std::uint32_t>(end - 4)};
+  const auto byte = [begin](std::size_t i) { return load<std::uint8_t>(begin + i); };
+  return {byte(0) | byte(size / 2) << 8 | byte(size - 1) << 16, 0};
+}
+
+struct block_sums {
+  wide first = 0, second = 0;
+
+  void add(const pair& p, const hash_key& key, std::size_t word) noexcept {
+    first += static_cast<wide>(p.first + key.blocks[0][word]) * (p.second + key.blocks[0][word + 1]);
+    second += static_cast<wide>(p.first + key.blocks[1][word]) * (p.second + key.blocks[1][word + 1]);
+  }
+};
+
+// NH of `bytes`, which end a text of `size` bytes or fill a block of it.
+block_sums sums_of(std::string_view bytes, std::size_t size, const hash_key& key) noexcept {
+  block_sums sums;
+  std::size_t at = 0;
+  for (; at + pair_bytes <= bytes.size(); at += pair_bytes)
+    sums.add({load<std::uint64_t>(bytes.data() + at), load<std::uint64_t>(bytes.data() + at + 8)}, key, at / 8);
+  if (at < bytes.size())
+    sums.add(last_pair(bytes.data() + bytes.size(), size), key, at / 8);
+  return sums;
 }
 
 } // namespace
@@ -47,39 +83,34 @@ wide nh_pair(const char* p, const std::uint64_t* key) noexcept {
 hash_key::hash_key(const std::function<std::uint64_t()>& random) {
   for (auto& block : blocks)
     std::generate(block.begin(), block.end(), random);
-  for (auto& point : points)
+  for (auto& point : powers) {
     do
-      point = random() >> 3;
-    while (point < 2 || point >= prime);
+      point[0] = random() >> 3;
+    while (point[0] < 2 || point[0] >= prime);
+    for (std::size_t i = 1; i < point.size(); ++i)
+      point[i] = reduce(static_cast<wide>(point[i - 1]) * point[0]);
+  }
 }
 
 void keyed_hasher::add(std::uint64_t number) {
   TROUPE_CHECK(number <= word_mask);
   for (std::size_t lane = 0; lane < hash_key::lanes; ++lane)
-    sums_[lane] = step(sums_[lane], key_->points[lane], number);
+    sums_[lane] = reduce(static_cast<wide>(sums_[lane]) * key_->powers[lane][0] + number);
 }
 
 void keyed_hasher::add(std::string_view bytes) {
-  add(std::uint64_t{bytes.size()});
-  const block_keys& first = key_->blocks[0];
-  const block_keys& second = key_->blocks[1];
-  while (!bytes.empty()) {
-    const std::size_t size = std::min(bytes.size(), block_bytes);
-    const std::size_t whole = size / pair_bytes * pair_bytes;
-    wide a = 0, b = 0;
-    for (std::size_t at = 0; at < whole; at += pair_bytes) {
-      a += nh_pair(bytes.data() + at, &first[at / 8]);
-      b += nh_pair(bytes.data() + at, &second[at / 8]);
-    }
-    if (whole < size) { // zeros fill the last pair; the length tells them from the text's own
-      char rest[pair_bytes] = {};
-      std::memcpy(rest, bytes.data() + whole, size - whole);
-      a += nh_pair(rest, &first[whole / 8]);
-      b += nh_pair(rest, &second[whole / 8]);
-    }
-    sums_[0] = step(sums_[0], key_->points[0], a);
-    sums_[1] = step(sums_[1], key_->points[1], b);
-    bytes.remove_prefix(size);
+  const std::size_t size = bytes.size();
+  TROUPE_CHECK(size <= word_mask);
+  const auto& [one, two] = key_->powers;
+  auto block = bytes.substr(0, block_bytes);
+  auto sums = sums_of(block, size, *key_);
+  sums_[0] = add_wide(static_cast<wide>(sums_[0]) * one[3] + static_cast<wide>(size) * one[2], one, sums.first);
+  sums_[1] = add_wide(static_cast<wide>(sums_[1]) * two[3] + static_cast<wide>(size) * two[2], two, sums.second);
+  for (bytes.remove_prefix(block.size()); !bytes.empty(); bytes.remove_prefix(block.size())) {
+    block = bytes.substr(0, block_bytes);
+    sums = sums_of(block, size, *key_);
+    sums_[0] = add_wide(static_cast<wide>(sums_[0]) * one[2], one, sums.first);
+    sums_[1] = add_wide(static_cast<wide>(sums_[1]) * two[2], two, sums.second);
   }
 }
 

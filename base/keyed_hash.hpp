@@ -29,7 +29,7 @@ struct hash_key {
   explicit hash_key(const std::function<std::uint64_t()>& random);
 
   std::array<std::array<std::uint64_t, block_words>, lanes> blocks;
-  std::array<std::uint64_t, lanes> points; // of the polynomials
+  std::array<std::array<std::uint64_t, 4>, lanes> powers; // of each polynomial's point: the first to the fourth
 };
 
 class keyed_hasher {

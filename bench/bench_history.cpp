@@ -111,16 +111,19 @@ int run(const chat_template& chat, const std::shared_ptr<const tokenizer>& token
       r.messages.push_back({"user", words.text(question), {}, {}, {}});
       prepared_prompt got, expected;
       timings ignored;
-      (turn == turns ? on : turn == 1 ? first : ignored).add([&] { got = with.prepare(r); });
+      const generation_request read = r; // what the edge reads just before
+      (turn == turns ? on : turn == 1 ? first : ignored).add([&] { got = with.prepare(read); });
       if (turn < turns)
         continue;
-      off.add([&] { expected = without.prepare(r); });
+      const generation_request read_again = r;
+      off.add([&] { expected = without.prepare(read_again); });
       if (got.tokens != expected.tokens)
         return std::fprintf(stderr, "the tokens differ\n"), 1;
       prompt_tokens += got.tokens.size();
       prompt_bytes += bytes_of(r);
     }
-  for (const auto& r : requests) {
+  for (const generation_request& kept : requests) {
+    const generation_request r = kept;
     naming.add([&] {
       const auto forms = chat.forms_of(r.messages);
       if (keys_of(context->history->key, {r.tenant, r.tools, r.messages, forms}).size() != r.messages.size())

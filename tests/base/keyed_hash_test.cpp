@@ -57,6 +57,12 @@ TEST_CASE("any change of a byte, a length or a border between texts changes both
       text[at] = static_cast<char>(text[at] ^ (1 << bit));
       add({text});
     }
+  for (std::size_t size = 1; size < 40; ++size) // the last bytes are read in several ways
+    for (std::size_t at = 0; at < size; ++at) {
+      std::string text(size, 'c');
+      text[at] = 'd';
+      add({text});
+    }
   for (std::size_t cut = 0; cut <= 20; ++cut)
     add({std::string(cut, 'b'), std::string(20 - cut, 'b')});
   add({});

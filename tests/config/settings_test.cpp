@@ -23,11 +23,13 @@ TEST_CASE("an unknown setting is refused by its name and line") {
 
 TEST_CASE("a number out of range or with a tail is refused and nothing is changed") {
   settings s;
-  for (const char* bad : {"server.port=65536", "server.port=-1", "server.port=80x", "server.port=", "server.port=99999999999"}) {
+  for (const char* bad : {"server.port=65536", "server.port=-1", "server.port=80x", "server.port=", "server.port=99999999999",
+                          "memory.token_history_mib=0", "memory.token_history_mib=16385"}) {
     CAPTURE(bad);
     CHECK_FALSE(apply_override(s, bad));
   }
   CHECK(s.server.port == 8000);
+  CHECK(s.memory.token_history_mib == 64);
 }
 
 TEST_CASE("an override without section or value is refused") {
