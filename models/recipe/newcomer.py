@@ -1,5 +1,5 @@
-"""Messages as people type them into a chat page, written by hand and kept out of the training's templates, and what a sane answer
-to each has in it (patterns, any of which will do). Used by eval.py only."""
+"""Messages as people type them into a chat page, written by hand, and what a sane answer to each has
+in it (patterns, any of which will do). Used by eval.py only."""
 
 ORDER = ["order number", "订单号"]
 DEMO = ["small demo model", "demo model", "小型演示模型", "演示模型"]
