@@ -19,8 +19,8 @@
 // A waiting request is admitted when its shard can hold it and still what those running there may soon need (simulated over
 // the next admission_lookahead_tokens); where decode runs out of pages all the same, the youngest of the lowest priority is
 // pre-empted: its pages are published, so that it usually finds them again. A request goes to the shard that knows its
-// beginning (shard_affinity), unless that would give up more of what others come back for than it saves. A step that fails as a whole is tried again
-// sequence by sequence, so that one bad sequence ends alone.
+// beginning (shard_affinity), unless that would give up more of what others come back for than it saves. A step that fails
+// as a whole is tried again sequence by sequence, so that one bad sequence ends alone.
 #pragma once
 #include <cstdint>
 #include <memory>

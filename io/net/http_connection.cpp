@@ -76,6 +76,10 @@ private:
   void parse_input();
   void on_parse_error(error_code ec);
   void on_memory_end();
+  void refuse_unread(const http_response& response);
+  void count_headless() noexcept { // others are counted with their head
+    core_.counters.requests_total += head_seen_ ? 0 : 1;
+  }
   void on_head();
   void on_request();
   void begin(generation_job job);
@@ -214,15 +218,20 @@ void http_connection::parse_input() {
   }
 }
 
-void http_connection::on_parse_error(error_code ec) {
+// The last answer of the connection: its request is not read to its end, and may not even have a head.
+void http_connection::refuse_unread(const http_response& response) {
   if (!head_seen_) {
     framing_ = {};
     framing_.request_id = core_.make_id("req_");
-    ++core_.counters.requests_total;
   }
   framing_.keep_alive = false;
+  respond(response);
+}
+
+void http_connection::on_parse_error(error_code ec) {
+  count_headless();
   if (ec == http::error::body_limit)
-    return respond(
+    return refuse_unread(
         error_response({errc::too_large, "The body exceeds " + std::to_string(limits::body_bytes_max) + " bytes.", {}, {}}));
   http_response response =
       error_response({errc::invalid_argument, "The request is not valid HTTP: " + ec.message() + ".", {}, "invalid_http"});
@@ -231,17 +240,13 @@ void http_connection::on_parse_error(error_code ec) {
         error_response({errc::too_large, "The header exceeds " + std::to_string(limits::header_bytes_max) + " bytes.", {}, {}});
     response.status = 431;
   }
-  respond(response);
+  refuse_unread(response);
 }
 
 void http_connection::on_memory_end() {
-  if (!head_seen_) {
-    framing_ = {};
-    framing_.request_id = core_.make_id("req_");
-    ++core_.counters.requests_total;
-  }
-  framing_.keep_alive = false;
-  respond(error_response({errc::queue_full, "The server holds as many requests as its memory allows; try again later.", {}, {}}));
+  count_headless();
+  refuse_unread(
+      error_response({errc::queue_full, "The server holds as many requests as its memory allows; try again later.", {}, {}}));
 }
 
 void http_connection::on_head() {
@@ -459,12 +464,7 @@ void http_connection::tick(steady_time now) {
       return;
     if (!parser_)
       return close();
-    if (!head_seen_) {
-      framing_ = {};
-      framing_.request_id = core_.make_id("req_");
-    }
-    framing_.keep_alive = false;
-    return respond(error_response({errc::timeout, "The request did not arrive in time.", {}, {}}));
+    return refuse_unread(error_response({errc::timeout, "The request did not arrive in time.", {}, {}}));
   case phase::answering:
     if (running_ && now - last_event_ > limits::answer_stall_deadline)
       return on_stall();

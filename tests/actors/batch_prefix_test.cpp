@@ -10,17 +10,6 @@ namespace {
 
 constexpr int P = limits::page_tokens;
 
-batch_schedule_config config(std::vector<std::uint32_t> pages = {64}) {
-  batch_schedule_config c;
-  c.shard_pages = std::move(pages);
-  c.running_max = 8;
-  c.waiting_max = 64;
-  c.step_tokens = 32;
-  c.first_reservation_tokens = P;
-  c.admission_lookahead_tokens = P;
-  return c;
-}
-
 // The same request once more, under a new number; the seed decides the answer.
 batch_request again(batch_world& world, const batch_request& r) {
   auto out = world.request(*r.tokens, r.max_new_tokens);
@@ -36,7 +25,7 @@ std::vector<token_id> answer_of(const session_record& s) {
 } // namespace
 
 TEST_CASE("a copy is in the first plan of its sequence and in no later one") {
-  batch_world world(config(), {});
+  batch_world world(small_config(), {});
   world.submit(world.request(prompt_of(1, 20), 1));
   world.run_until_idle();
   auto longer = prompt_of(1, 70);
@@ -57,7 +46,7 @@ TEST_CASE("a copy is in the first plan of its sequence and in no later one") {
 TEST_CASE("a copy is made again when its step failed, and when the compute stream died in it") {
   for (const bool death : {false, true}) {
     CAPTURE(death);
-    batch_world world(config(), {});
+    batch_world world(small_config(), {});
     world.submit(world.request(prompt_of(1, 20), 1));
     world.run_until_idle();
     const auto& s = world.submit(world.request(prompt_of(1, 40), 3));
@@ -77,7 +66,7 @@ TEST_CASE("a copy is made again when its step failed, and when the compute strea
 }
 
 TEST_CASE("a request that ends before its copy is made publishes nothing of it") {
-  batch_world world(config(), {});
+  batch_world world(small_config(), {});
   world.submit(world.request(prompt_of(1, 20), 1));
   world.run_until_idle();
   world.kill_compute();
@@ -96,7 +85,7 @@ TEST_CASE("a request that ends before its copy is made publishes nothing of it")
 TEST_CASE("an identical prompt starts with no forward pass and gives the same answer for the same seed") {
   for (const int length : {1, 10, P, 2 * P, 50}) {
     CAPTURE(length);
-    batch_world world(config());
+    batch_world world(small_config());
     const auto r = world.request(prompt_of(1, length), 12);
     const auto& first = world.submit(r);
     world.run_until_idle();
@@ -124,7 +113,7 @@ TEST_CASE("an identical prompt starts with no forward pass and gives the same an
 }
 
 TEST_CASE("several that resume and others share one step, and a failed step loses nothing") {
-  batch_world world(config({128}));
+  batch_world world(small_config({128}));
   const auto r = world.request(prompt_of(1, 21), 6);
   world.submit(r);
   world.run_until_idle();
@@ -145,7 +134,7 @@ TEST_CASE("several that resume and others share one step, and a failed step lose
 }
 
 TEST_CASE("with states switched off none is asked for and an identical prompt computes its last token") {
-  auto c = config();
+  auto c = small_config();
   c.prompt_states = false;
   batch_world world(c);
   const auto r = world.request(prompt_of(1, 21), 6);
@@ -161,7 +150,7 @@ TEST_CASE("with states switched off none is asked for and an identical prompt co
 }
 
 TEST_CASE("a warm-up pins what it reads when asked to, and a long chat does not push it out") {
-  batch_world world(config({32}));
+  batch_world world(small_config({32}));
   auto warm = world.request(prompt_of(1, 100), 0);
   warm.pin = true;
   world.submit(warm);
@@ -176,7 +165,7 @@ TEST_CASE("a warm-up pins what it reads when asked to, and a long chat does not 
 }
 
 TEST_CASE("two chats with one beginning meet where it lies, also when their first page is everybody's") {
-  batch_world world(config({200, 200, 200, 200}));
+  batch_world world(small_config({200, 200, 200, 200}));
   auto prompt = [](int kind, int length) { // all begin alike
     auto out = prompt_of(0, 2 * P);
     const auto rest = prompt_of(kind, length);
@@ -195,7 +184,7 @@ TEST_CASE("two chats with one beginning meet where it lies, also when their firs
 }
 
 TEST_CASE("a beginning that many share spreads to a second shard once it has cost as much as it is worth") {
-  batch_world world(config({40, 40}));
+  batch_world world(small_config({40, 40}));
   auto chat = [&](int kind) { // 10 pages in common, 5 of its own
     auto out = prompt_of(0, 10 * P);
     const auto rest = prompt_of(kind, 5 * P - 4);

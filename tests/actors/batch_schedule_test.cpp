@@ -12,17 +12,6 @@ namespace {
 
 constexpr int P = limits::page_tokens;
 
-batch_schedule_config config(std::vector<std::uint32_t> pages = {64}) {
-  batch_schedule_config c;
-  c.shard_pages = std::move(pages);
-  c.running_max = 8;
-  c.waiting_max = 64;
-  c.step_tokens = 32;
-  c.first_reservation_tokens = P;
-  c.admission_lookahead_tokens = P;
-  return c;
-}
-
 // (request number, first position, tokens) in the plan's order.
 using plan_part = std::tuple<std::uint64_t, int, int>;
 std::vector<plan_part> parts(const step_plan& plan) {
@@ -43,7 +32,7 @@ errc refusal_of(batch_world& world, const batch_request& r) {
 // -- steps --
 
 TEST_CASE("a step takes every decode and fills the rest with a slice of prefill") {
-  batch_world world(config());
+  batch_world world(small_config());
   world.submit(world.request(prompt_of(1, 10), 20)); // 1
   world.turn();
   world.submit(world.request(prompt_of(2, 100), 20)); // 2
@@ -59,7 +48,7 @@ TEST_CASE("a step takes every decode and fills the rest with a slice of prefill"
 }
 
 TEST_CASE("the shorter prompt is read first, equals in the order of arrival, higher priority before both") {
-  batch_world world(config());
+  batch_world world(small_config());
   world.kill_compute();
   world.submit(world.request(prompt_of(1, 60), 1));
   world.submit(world.request(prompt_of(2, 20), 1));
@@ -80,7 +69,7 @@ TEST_CASE("the shorter prompt is read first, equals in the order of arrival, hig
 }
 
 TEST_CASE("who has waited long enough comes before a shorter prompt and before a higher priority") {
-  batch_world world(config({400}));
+  batch_world world(small_config({400}));
   world.kill_compute();
   world.submit(world.request(prompt_of(1, 2000), 1));
   world.pass(3);
@@ -104,7 +93,7 @@ TEST_CASE("who has waited long enough comes before a shorter prompt and before a
 }
 
 TEST_CASE("decodes that exceed a step take turns, and prefill keeps its share") {
-  auto c = config();
+  auto c = small_config();
   c.step_tokens = 4;
   batch_world world(c);
   for (int i = 1; i <= 6; ++i)
@@ -130,7 +119,7 @@ TEST_CASE("decodes that exceed a step take turns, and prefill keeps its share") 
 }
 
 TEST_CASE("a step's result with another number than the one in flight is ignored") {
-  batch_world world(config());
+  batch_world world(small_config());
   world.submit(world.request(prompt_of(1, 10), 3));
   world.pump();
   const auto number = *world.schedule().step_in_flight();
@@ -144,7 +133,7 @@ TEST_CASE("a step's result with another number than the one in flight is ignored
 }
 
 TEST_CASE("a request with penalties is told how often each token stands in prompt and answer") {
-  batch_world world(config());
+  batch_world world(small_config());
   auto r = world.request(prompt_of(1, 40), 60);
   auto sampling = *r.sampling;
   sampling.presence_penalty = 0.5f;
@@ -161,7 +150,7 @@ TEST_CASE("a request with penalties is told how often each token stands in promp
 // -- ends --
 
 TEST_CASE("an answer ends at its end token, which is counted and told but is not among the tokens") {
-  batch_world world(config());
+  batch_world world(small_config());
   auto r = world.request(prompt_of(1, 10), 500);
   for (token_id t = 0; t < 6; ++t)
     r.end_tokens.push_back(t);
@@ -177,7 +166,7 @@ TEST_CASE("an answer ends at its end token, which is counted and told but is not
 }
 
 TEST_CASE("with ignore_eos an answer goes on to its length") {
-  batch_world world(config());
+  batch_world world(small_config());
   auto r = world.request(prompt_of(1, 10), 50);
   for (token_id t = 0; t < 30; ++t)
     r.end_tokens.push_back(t);
@@ -189,7 +178,7 @@ TEST_CASE("with ignore_eos an answer goes on to its length") {
 }
 
 TEST_CASE("an answer ends where the context is full, or what a shard can hold") {
-  batch_world world(config({8, 4}));
+  batch_world world(small_config({8, 4}));
   auto r = world.request(prompt_of(1, 10), 500);
   r.context_tokens = 30;
   const auto& a = world.submit(r);
@@ -203,7 +192,7 @@ TEST_CASE("an answer ends where the context is full, or what a shard can hold") 
 }
 
 TEST_CASE("max_new_tokens 0 computes and publishes the prompt and chooses no token") {
-  batch_world world(config());
+  batch_world world(small_config());
   const auto& s = world.submit(world.request(prompt_of(1, 50), 0));
   world.run_until_idle();
   CHECK(s.finished->reason == sequence_end::length);
@@ -216,7 +205,7 @@ TEST_CASE("max_new_tokens 0 computes and publishes the prompt and chooses no tok
 }
 
 TEST_CASE("what one request computed the next one shares, from the step's end on") {
-  batch_world world(config({64}));
+  batch_world world(small_config({64}));
   world.submit(world.request(prompt_of(1, 64), 100));
   world.turn(); // 32 tokens done and published
   const auto& second = world.submit(world.request(prompt_of(1, 64), 2));
@@ -230,7 +219,7 @@ TEST_CASE("what one request computed the next one shares, from the step's end on
 // -- refusals --
 
 TEST_CASE("what is wrong with a request is refused when it is submitted") {
-  batch_world world(config({8, 4}));
+  batch_world world(small_config({8, 4}));
   auto with = [&](auto change) {
     auto r = world.request(prompt_of(1, 10), 10);
     change(r);
@@ -257,7 +246,7 @@ TEST_CASE("what is wrong with a request is refused when it is submitted") {
 }
 
 TEST_CASE("the waiting queue is bounded, and a request that was accepted before a crash has room beyond it") {
-  auto c = config();
+  auto c = small_config();
   c.running_max = 2;
   c.waiting_max = 3;
   batch_world world(c);
@@ -281,7 +270,7 @@ TEST_CASE("the waiting queue is bounded, and a request that was accepted before 
 }
 
 TEST_CASE("after drain new requests are refused and accepted ones are finished, also those submitted again") {
-  batch_world world(config());
+  batch_world world(small_config());
   const auto& s = world.submit(world.request(prompt_of(1, 10), 5));
   world.schedule().drain();
   CHECK(refusal_of(world, world.request(prompt_of(2, 10), 5)) == errc::shutting_down);
@@ -293,7 +282,7 @@ TEST_CASE("after drain new requests are refused and accepted ones are finished, 
 }
 
 TEST_CASE("a repeated id is ignored, a higher generation takes over, a lower one is refused") {
-  batch_world world(config());
+  batch_world world(small_config());
   auto r = world.request(prompt_of(1, 10), 20);
   r.id.generation = 1;
   world.submit(r);
@@ -319,7 +308,7 @@ TEST_CASE("a repeated id is ignored, a higher generation takes over, a lower one
 }
 
 TEST_CASE("reservations under way are bounded and the rest follows with the answers") {
-  auto c = config({1024});
+  auto c = small_config({1024});
   c.running_max = 64;
   batch_world world(c);
   const int n = limits::reservations_outstanding_max + 4;
@@ -340,7 +329,7 @@ TEST_CASE("reservations under way are bounded and the rest follows with the answ
 // -- cancel --
 
 TEST_CASE("a request is cancelled while it waits") {
-  auto c = config();
+  auto c = small_config();
   c.running_max = 1;
   batch_world world(c);
   world.submit(world.request(prompt_of(1, 10), 5));
@@ -358,7 +347,7 @@ TEST_CASE("a request is cancelled while it waits") {
 TEST_CASE("a request is cancelled while its reservation is under way, before the shard sees it and after") {
   for (const bool seen : {false, true}) {
     CAPTURE(seen);
-    batch_world world(config());
+    batch_world world(small_config());
     world.submit(world.request(prompt_of(1, 10), 5));
     if (seen)
       world.deliver_to_shard(0);
@@ -371,7 +360,7 @@ TEST_CASE("a request is cancelled while its reservation is under way, before the
 }
 
 TEST_CASE("pages that are granted after their release was sent are released again") {
-  batch_schedule schedule(config());
+  batch_schedule schedule(small_config());
   schedule.shard_ready(0, {1, 64, 64, 0});
   batch_request r;
   r.id = {1, 0};
@@ -392,7 +381,7 @@ TEST_CASE("pages that are granted after their release was sent are released agai
 }
 
 TEST_CASE("a request that is cancelled while a step reads its prompt keeps its pages until the step's end, not longer") {
-  batch_world world(config());
+  batch_world world(small_config());
   world.submit(world.request(prompt_of(1, 100), 5));
   world.turn();
   world.cancel({1, 0});
@@ -409,7 +398,7 @@ TEST_CASE("a request that is cancelled while a step reads its prompt keeps its p
 TEST_CASE("a request is cancelled while it decodes, in a step and between steps, and while it waits for growth") {
   for (const int when : {0, 1, 2}) {
     CAPTURE(when);
-    batch_world world(config());
+    batch_world world(small_config());
     world.submit(world.request(prompt_of(1, 10), 100));
     world.submit(world.request(prompt_of(2, 10), 30));
     world.turn();
@@ -429,7 +418,7 @@ TEST_CASE("a request is cancelled while it decodes, in a step and between steps,
 }
 
 TEST_CASE("abort ends every request in order and gives every page back") {
-  auto c = config();
+  auto c = small_config();
   c.running_max = 2;
   batch_world world(c);
   for (int i = 1; i <= 4; ++i)
@@ -447,7 +436,7 @@ TEST_CASE("abort ends every request in order and gives every page back") {
 // -- memory --
 
 TEST_CASE("a request waits until its shard can hold it beside what those that run may soon need") {
-  auto c = config({6});
+  auto c = small_config({6});
   c.admission_lookahead_tokens = 3 * P;
   batch_world world(c);
   world.submit(world.request(prompt_of(1, P), 3 * P)); // has 2 pages, may soon need 2 more
@@ -465,7 +454,7 @@ TEST_CASE("a request waits until its shard can hold it beside what those that ru
 }
 
 TEST_CASE("requests that ask at the same time are not refused for each other's sake") {
-  auto c = config({8});
+  auto c = small_config({8});
   c.admission_lookahead_tokens = 8 * P;
   batch_world world(c);
   world.submit(world.request(prompt_of(1, 7 * P), 1)); // the whole shard, for a few steps
@@ -486,7 +475,7 @@ TEST_CASE("requests that ask at the same time are not refused for each other's s
 }
 
 TEST_CASE("a short request does not overtake a long one that waits for memory and ranks before it") {
-  auto c = config({6});
+  auto c = small_config({6});
   batch_world world(c);
   world.submit(world.request(prompt_of(1, 2 * P), 2 * P));
   world.pump();
@@ -504,7 +493,7 @@ TEST_CASE("a short request does not overtake a long one that waits for memory an
 }
 
 TEST_CASE("a long prompt and a low priority are served under an endless stream of short and urgent requests") {
-  auto c = config({80});
+  auto c = small_config({80});
   c.running_max = 2;
   batch_world world(c);
   auto lengthy = world.request(prompt_of(1, 1000), 3); // ranks 2 s behind a short one
@@ -533,7 +522,7 @@ TEST_CASE("a long prompt and a low priority are served under an endless stream o
 }
 
 TEST_CASE("when decode runs out of pages the youngest of the lowest priority gives way, and its tokens stay the same") {
-  auto c = config({8});
+  auto c = small_config({8});
   c.admission_lookahead_tokens = 0;
   batch_world world(c);
   auto first = world.request(prompt_of(1, P), 5 * P);
@@ -561,7 +550,7 @@ TEST_CASE("when decode runs out of pages the youngest of the lowest priority giv
 }
 
 TEST_CASE("requests with the same beginning meet on one shard, others spread") {
-  batch_world world(config({64, 64, 64, 64}));
+  batch_world world(small_config({64, 64, 64, 64}));
   std::set<std::uint32_t> used;
   for (int kind = 0; kind < 20; ++kind) {
     world.submit(world.request(prompt_of(kind, 40), 1));
@@ -586,7 +575,7 @@ TEST_CASE("requests with the same beginning meet on one shard, others spread") {
 }
 
 TEST_CASE("where its shard is short a request goes to the one with most free pages") {
-  batch_world world(config({8, 8}));
+  batch_world world(small_config({8, 8}));
   auto big = world.request(prompt_of(1, 6 * P), 2 * P);
   world.submit(big);
   world.pump();
@@ -617,7 +606,7 @@ TEST_CASE("where its shard is short a request goes to the one with most free pag
 }
 
 TEST_CASE("a shard that does not answer is asked again, and the request fails when it never does") {
-  batch_world world(config());
+  batch_world world(small_config());
   world.refuse_next(errc::timeout, limits::reservation_failures_max - 1);
   const auto& s = world.submit(world.request(prompt_of(1, 10), 5));
   world.run_until_idle();
@@ -631,7 +620,7 @@ TEST_CASE("a shard that does not answer is asked again, and the request fails wh
 }
 
 TEST_CASE("a shard that has the whole pool to give and refuses ends the request") {
-  batch_world world(config());
+  batch_world world(small_config());
   world.refuse_next(errc::no_memory, 1);
   const auto& s = world.submit(world.request(prompt_of(1, 10), 5));
   world.pump();
@@ -641,7 +630,7 @@ TEST_CASE("a shard that has the whole pool to give and refuses ends the request"
 }
 
 TEST_CASE("a sequence whose lease the shard forgot starts again with other pages") {
-  batch_world world(config());
+  batch_world world(small_config());
   const auto& s = world.submit(world.request(prompt_of(1, P), 3 * P));
   world.turn();
   world.memory(0).release_all();
@@ -656,7 +645,7 @@ TEST_CASE("a sequence whose lease the shard forgot starts again with other pages
 // -- losses and failures --
 
 TEST_CASE("a shard's loss costs its sequences a new prefill and no token, and its successor's pages wait for the step's end") {
-  batch_world world(config({16, 16}));
+  batch_world world(small_config({16, 16}));
   for (int i = 1; i <= 6; ++i)
     world.submit(world.request(prompt_of(i, 20), 40));
   for (int i = 0; i < 20; ++i)
@@ -677,7 +666,7 @@ TEST_CASE("a shard's loss costs its sequences a new prefill and no token, and it
 }
 
 TEST_CASE("with no shard alive requests wait for one") {
-  batch_world world(config());
+  batch_world world(small_config());
   world.kill_shard(0);
   world.notice_lost(0);
   const auto& s = world.submit(world.request(prompt_of(1, 20), 4));
@@ -690,7 +679,7 @@ TEST_CASE("with no shard alive requests wait for one") {
 }
 
 TEST_CASE("answers of a shard that is gone change nothing") {
-  batch_world world(config());
+  batch_world world(small_config());
   world.submit(world.request(prompt_of(1, 20), 4));
   world.deliver_to_shard(0); // the grant is on its way
   world.kill_shard(0);
@@ -705,7 +694,7 @@ TEST_CASE("answers of a shard that is gone change nothing") {
 }
 
 TEST_CASE("a step that fails is tried again, each sequence alone") {
-  batch_world world(config());
+  batch_world world(small_config());
   for (int i = 1; i <= 3; ++i)
     world.submit(world.request(prompt_of(i, 8), 10));
   world.pump();
@@ -724,7 +713,7 @@ TEST_CASE("a step that fails is tried again, each sequence alone") {
 }
 
 TEST_CASE("only failures in a row count") {
-  batch_world world(config());
+  batch_world world(small_config());
   world.submit(world.request(prompt_of(1, 8), 10));
   world.pump();
   for (int i = 0; i < 4; ++i) {
@@ -737,7 +726,7 @@ TEST_CASE("only failures in a row count") {
 }
 
 TEST_CASE("one sequence that breaks every step it is in ends alone") {
-  batch_world world(config());
+  batch_world world(small_config());
   for (int i = 1; i <= 3; ++i)
     world.submit(world.request(prompt_of(i, 8), 10));
   world.pump();
@@ -758,7 +747,7 @@ TEST_CASE("one sequence that breaks every step it is in ends alone") {
 }
 
 TEST_CASE("a fault that names one sequence ends that one") {
-  batch_world world(config());
+  batch_world world(small_config());
   for (int i = 1; i <= 3; ++i)
     world.submit(world.request(prompt_of(i, 8), 10));
   world.turn();
@@ -772,7 +761,7 @@ TEST_CASE("a fault that names one sequence ends that one") {
 }
 
 TEST_CASE("steps wait while the compute stream is dead and go on where they were") {
-  batch_world world(config());
+  batch_world world(small_config());
   world.submit(world.request(prompt_of(1, 40), 10));
   world.turn();
   world.turn();
@@ -788,7 +777,7 @@ TEST_CASE("steps wait while the compute stream is dead and go on where they were
 }
 
 TEST_CASE("requests that are submitted again after the batcher's death go on with the same tokens") {
-  batch_world world(config({16, 16}));
+  batch_world world(small_config({16, 16}));
   for (int i = 1; i <= 12; ++i)
     world.submit(world.request(prompt_of(i % 3, 30), 25));
   for (int i = 0; i < 12; ++i)
@@ -801,7 +790,7 @@ TEST_CASE("requests that are submitted again after the batcher's death go on wit
 }
 
 TEST_CASE("a request that is submitted again when nothing is left to generate ends at once") {
-  batch_world world(config());
+  batch_world world(small_config());
   auto r = world.request(prompt_of(1, 20), 5);
   world.submit(r);
   world.run_until_idle();
@@ -817,7 +806,7 @@ TEST_CASE("a request that is submitted again when nothing is left to generate en
 
 TEST_CASE("a configuration outside the limits is our own mistake") {
   auto with = [](auto change) {
-    auto c = config();
+    auto c = small_config();
     change(c);
     batch_schedule schedule(c);
   };

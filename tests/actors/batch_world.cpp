@@ -6,36 +6,37 @@
 #include <cstring>
 
 #include "base/random.hpp"
+#include "tests/support/prefix_names.hpp"
 
 namespace troupe::test {
+
+using testing::append;
+using testing::name_of;
+using testing::state_named;
 
 namespace {
 
 constexpr std::uint64_t beginning = 0x5eed;
 constexpr std::uint64_t garbage = ~0ull;
 
-std::uint64_t append(std::uint64_t before, token_id token) { return mix64(before ^ (static_cast<std::uint64_t>(token) + 1)); }
-
 token_id choose(std::uint64_t prefix, std::uint64_t seed) {
   return static_cast<token_id>(random_at(seed, prefix) % static_cast<std::uint64_t>(vocabulary));
-}
-
-prompt_state_ptr state_named(std::uint64_t hash) {
-  auto out = std::make_shared<prompt_state>();
-  out->bytes.resize(sizeof hash);
-  std::memcpy(out->bytes.data(), &hash, sizeof hash);
-  return out;
-}
-
-std::uint64_t name_of(const prompt_state& state) {
-  std::uint64_t hash = 0;
-  std::memcpy(&hash, state.bytes.data(), sizeof hash);
-  return hash;
 }
 
 std::string name(request_id id) { return std::to_string(id.number) + "." + std::to_string(id.generation); }
 
 } // namespace
+
+batch_schedule_config small_config(std::vector<std::uint32_t> pages) {
+  batch_schedule_config c;
+  c.shard_pages = std::move(pages);
+  c.running_max = 8;
+  c.waiting_max = 64;
+  c.step_tokens = 32;
+  c.first_reservation_tokens = limits::page_tokens;
+  c.admission_lookahead_tokens = limits::page_tokens;
+  return c;
+}
 
 std::vector<token_id> prompt_of(int kind, int length) {
   std::vector<token_id> out;

@@ -36,6 +36,9 @@ struct session_record {
   int generated() const { return static_cast<int>(tokens.size()) - request.prompt_length; }
 };
 
+// Eight may run, a step takes 32 tokens, reservations look one page ahead.
+batch_schedule_config small_config(std::vector<std::uint32_t> pages = {64});
+
 class batch_world {
 public:
   explicit batch_world(batch_schedule_config config, prefix_policy prefix = {.prompt_states = 8});

@@ -11,9 +11,11 @@
 #include "cpu/kv_store.hpp"
 #include "cpu/thread_team.hpp"
 #include "cpu/vector_kernels.hpp"
+#include "tests/support/isas_here.hpp"
 
 using namespace troupe;
 using namespace troupe::cpu;
+using testing::isas_here;
 
 namespace {
 
@@ -21,14 +23,6 @@ constexpr std::uint64_t seed = 411;
 
 float draw(std::uint64_t key, std::uint64_t i) {
   return static_cast<float>(uniform_at(seed + key, i) * 4 - 2);
-}
-
-std::vector<isa> isas_here() {
-  std::vector<isa> out;
-  for (isa i : {isa::plain, isa::avx2, isa::avx512})
-    if (machine_has(i))
-      out.push_back(i);
-  return out;
 }
 
 hyperparameters shape_of(int heads, int kv_heads, int head_dim) {

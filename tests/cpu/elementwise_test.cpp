@@ -9,21 +9,15 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "tests/support/isas_here.hpp"
 
 using namespace troupe;
 using namespace troupe::cpu;
+using testing::isas_here;
 
 namespace {
 
 constexpr std::uint64_t seed = 20260;
-
-std::vector<isa> isas_here() {
-  std::vector<isa> out;
-  for (isa i : {isa::plain, isa::avx2, isa::avx512})
-    if (machine_has(i))
-      out.push_back(i);
-  return out;
-}
 
 std::vector<float> random_floats(std::uint64_t key, int n, double low, double high) {
   std::vector<float> x(static_cast<std::size_t>(n));

@@ -9,21 +9,15 @@
 
 #include "base/random.hpp"
 #include "cpu/vector_kernels.hpp"
+#include "tests/support/isas_here.hpp"
 
 using namespace troupe;
 using namespace troupe::cpu;
+using testing::isas_here;
 
 namespace {
 
 constexpr std::uint64_t seed = 612;
-
-std::vector<isa> isas_here() {
-  std::vector<isa> out;
-  for (isa i : {isa::plain, isa::avx2, isa::avx512})
-    if (machine_has(i))
-      out.push_back(i);
-  return out;
-}
 
 // A head with a few outliers and an offset, as keys have them.
 std::vector<float> head(std::uint64_t key, int n, float size = 1.0f) {

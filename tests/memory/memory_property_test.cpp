@@ -13,30 +13,18 @@
 
 #include "base/random.hpp"
 #include "memory/kv_shard_memory.hpp"
+#include "tests/support/prefix_names.hpp"
 
 using namespace troupe;
+using testing::append;
+using testing::name_of;
+using testing::state_named;
 
 namespace {
 
 constexpr int P = limits::page_tokens;
 constexpr int operations_a_seed = 50'000;
 constexpr std::uint64_t seeds = 20; // 1,000,000 operations
-
-// What a slot holds is named by all tokens up to it.
-std::uint64_t append(std::uint64_t before, token_id token) { return mix64(before ^ (static_cast<std::uint64_t>(token) + 1)); }
-
-prompt_state_ptr state_named(std::uint64_t name) {
-  auto out = std::make_shared<prompt_state>();
-  out->bytes.resize(sizeof name);
-  std::memcpy(out->bytes.data(), &name, sizeof name);
-  return out;
-}
-
-std::uint64_t name_of(const prompt_state& state) {
-  std::uint64_t name = 0;
-  std::memcpy(&name, state.bytes.data(), sizeof name);
-  return name;
-}
 
 class model {
 public:
