@@ -54,7 +54,7 @@ public:
   double seconds(thread_team& team) {
     const auto start = std::chrono::steady_clock::now();
     units_.plan(batch_, shape_, team.size(), false);
-    const attention_rows io{q_.data(), shape_.q_width(), out_.data()};
+    const attention_rows io{q_.data(), shape_.q_width(), nullptr, out_.data()};
     const std::size_t floats = attention_units::scratch_floats(shape_);
     team.run([&](int thread) {
       for (int layer = 0; layer < shape_.layers; ++layer) {

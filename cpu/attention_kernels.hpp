@@ -2,8 +2,8 @@
 // (Milakov and Gimelshein 2018) over aligned blocks of positions, aligned chunks of blocks merged in order.
 //
 // A query row's operations and their order depend on its own position alone: not on how many rows share the tile, nor on which
-// thread computes which chunk. Positions that a row may not see enter with weight 0, those that no row of the tile may see are
-// not touched. Few rows read keys and values as they lie in the page (kv_rows.hpp); many widen a page once and share it.
+// thread computes which chunk. Positions that a row may not see, later ones and those that its window hides, enter with weight 0,
+// those that no row of the tile may see are not touched. Few rows read keys and values as they lie in the page (kv_rows.hpp); many widen a page once and share it.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -30,7 +30,9 @@ struct attention {
   struct workspace {
     int rows, dim;             // dim: padded
     std::ptrdiff_t row_floats; // of chunk and total: values, then highest score and sum of weights
+    int hidden_begin, hidden_end; // positions that no row sees; whole pages
     float* q;                  // [rows][dim], scaled
+    float* sink_q;             // likewise, for the sinks; may be q
     float* chunk;              // [rows][row_floats], the present chunk
     float* total;              // likewise, all chunks so far
     float* scores;             // [rows][attention_block]
@@ -39,28 +41,35 @@ struct attention {
     float* page;               // [page_tokens][dim], widened
 
     explicit workspace(const attention_task& t) noexcept
-        : rows(t.rows()), dim(padded(t.head_dim)), row_floats(static_cast<std::ptrdiff_t>(partial_row(t.head_dim))) {
+        : rows(t.rows()), dim(padded(t.head_dim)), row_floats(static_cast<std::ptrdiff_t>(partial_row(t.head_dim))),
+        hidden_begin(t.window.sinks()), hidden_end(t.window.hidden_end(t.position)) {
       const std::ptrdiff_t r = rows, d = dim;
       q = t.scratch;
-      chunk = q + r * d;
+      sink_q = t.sink_q ? q + r * d : q;
+      chunk = q + 2 * r * d;
       total = chunk + r * row_floats;
       scores = total + r * row_floats;
       page = scores + r * attention_block;
       lane_sums = page + page_tokens * d;
       correction = lane_sums + r * half_row_step;
     }
+    bool hides(int position) const noexcept { return position >= hidden_begin && position < hidden_end; }
   };
 
   static void attend(const attention_task& t) noexcept {
     workspace w(t);
-    gather_queries(t, w);
+    gather_queries(t, t.q, w.q, w.dim);
+    if (t.sink_q)
+      gather_queries(t, t.sink_q, w.sink_q, w.dim);
     for (int c = t.chunk_begin; c < t.chunk_end; ++c) {
+      if (t.hides_chunk(c))
+        continue;
       if (t.partial)
         w.chunk = t.partial + c * w.rows * w.row_floats;
       compute_chunk(t, w, c);
       if (!t.partial)
         for (int r = 0; r < w.rows; ++r)
-          join(w.total + r * w.row_floats, w.chunk + r * w.row_floats, w.dim, c == 0, seen_in(t, r, c));
+          join(w.total + r * w.row_floats, w.chunk + r * w.row_floats, w.dim, c == 0, sees_any(t, r, c));
     }
     if (!t.partial)
       for (int r = 0; r < w.rows; ++r)
@@ -72,26 +81,27 @@ struct attention {
     for (int r = 0; r < w.rows; ++r) {
       float* total = w.total + r * w.row_floats;
       for (int c = 0; c < t.chunks(); ++c)
-        join(total, t.partial + (c * w.rows + r) * w.row_floats, w.dim, c == 0, seen_in(t, r, c));
+        join(total, t.partial + (c * w.rows + r) * w.row_floats, w.dim, c == 0, sees_any(t, r, c));
       finish(t, r, total);
     }
   }
 
 private:
-  // How many positions of chunk c row r attends to; may be 0 or less, or more than a chunk.
-  static int seen_in(const attention_task& t, int r, int c) noexcept {
-    return t.position + r / t.group + 1 - c * attention_chunk;
+  // Row r attends to a position of chunk c.
+  static bool sees_any(const attention_task& t, int r, int c) noexcept {
+    const int position = t.position + r / t.group, begin = c * attention_chunk;
+    return position >= begin && (begin < t.window.sinks() || begin + attention_chunk > t.window.hidden_end(position));
   }
 
-  static void gather_queries(const attention_task& t, const workspace& w) noexcept {
+  static void gather_queries(const attention_task& t, const float* all, float* gathered, int dim) noexcept {
     const reg scale = V::set(t.scale);
-    for (int r = 0; r < w.rows; ++r) {
-      const float* from = t.q + (r / t.group) * t.q_stride + (r % t.group) * t.head_dim;
-      float* to = w.q + static_cast<std::ptrdiff_t>(r) * w.dim;
+    for (int r = 0; r < t.rows(); ++r) {
+      const float* from = all + (r / t.group) * t.q_stride + (r % t.group) * t.head_dim;
+      float* to = gathered + static_cast<std::ptrdiff_t>(r) * dim;
       math::over(
           t.head_dim, [&](int i) { V::store(to + i, V::mul(V::load(from + i), scale)); },
           [&](int i, int count) { V::store(to + i, V::mul(math::load_part(from + i, count), scale)); });
-      for (int i = (t.head_dim + width - 1) / width * width; i < w.dim; i += width)
+      for (int i = (t.head_dim + width - 1) / width * width; i < dim; i += width)
         V::store(to + i, V::set(0.0f));
     }
   }
@@ -108,9 +118,14 @@ private:
     const int chunk_end = end < (c + 1) * attention_chunk ? end : (c + 1) * attention_chunk;
     for (int begin = c * attention_chunk; begin < chunk_end; begin += attention_block) {
       const int count = chunk_end - begin < attention_block ? chunk_end - begin : attention_block;
+      if (w.hides(begin) && begin + count <= w.hidden_end)
+        continue;
       score_block(t, w, begin, count);
-      for (int r = 0; r < w.rows; ++r)
-        weigh(w, r, t.position + r / t.group + 1 - begin, count);
+      for (int r = 0; r < w.rows; ++r) {
+        const int position = t.position + r / t.group;
+        hide(w, r, w.hidden_begin - begin, t.window.hidden_end(position) - begin, count);
+        weigh(w, r, position + 1 - begin, count);
+      }
       sum_block(t, w, begin, count);
     }
     for (int r = 0; r < w.rows; ++r)
@@ -146,11 +161,14 @@ private:
   [[gnu::always_inline]] static void score_block_of(const attention_task& t, const workspace& w, int begin,
                                                     int count) noexcept {
     for (int at = 0; at < count; at += page_tokens) {
+      if (w.hides(begin + at))
+        continue;
       const Keys keys = Keys::at(page_at(t, t.keys, begin + at), w.dim);
+      const float* q = begin + at < w.hidden_begin ? w.sink_q : w.q;
       if (w.rows <= tile_rows)
-        score_page(w, keys, at);
+        score_page(w, q, keys, at);
       else
-        score_page(w, widened(keys, page_tokens, w), at);
+        score_page(w, q, widened(keys, page_tokens, w), at);
       multiply_page(w, keys.scale_of(), at);
     }
   }
@@ -167,20 +185,20 @@ private:
   }
 
   template <class Keys>
-  static void score_page(const workspace& w, const Keys& keys, int at) noexcept {
+  static void score_page(const workspace& w, const float* q, const Keys& keys, int at) noexcept {
     int r = 0;
     for (; r + 3 <= w.rows; r += 3)
-      score_rows<3>(w, keys, r, at);
+      score_rows<3>(w, q, keys, r, at);
     if (w.rows - r == 2)
-      score_rows<2>(w, keys, r, at);
+      score_rows<2>(w, q, keys, r, at);
     else if (w.rows - r == 1)
-      score_rows<1>(w, keys, r, at);
+      score_rows<1>(w, q, keys, r, at);
   }
 
   template <int Rows, class Keys>
-  static void score_rows(const workspace& w, Keys keys, int first, int at) noexcept {
+  static void score_rows(const workspace& w, const float* queries, Keys keys, int first, int at) noexcept {
     const std::ptrdiff_t d = w.dim;
-    const float* q = w.q + first * d;
+    const float* q = queries + first * d;
     float* out = w.scores + static_cast<std::ptrdiff_t>(first) * attention_block + at;
     for (int token = 0; token < page_tokens; token += tile_tokens) {
       reg sum[Rows][tile_tokens];
@@ -203,6 +221,13 @@ private:
     }
   }
 
+  // Scores of positions [begin, end) of the block, which row r does not see; `count` are read.
+  static void hide(const workspace& w, int r, int begin, int end, int count) noexcept {
+    float* s = w.scores + static_cast<std::ptrdiff_t>(r) * attention_block;
+    for (int i = begin > 0 ? begin : 0; i < end && i < count; ++i)
+      s[i] = lowest;
+  }
+
   // Turns a row's scores into weights relative to its highest score so far. `seen`: positions of the block that it attends to;
   // `count`: positions that the tile reads.
   static void weigh(const workspace& w, int r, int seen, int count) noexcept {
@@ -223,6 +248,12 @@ private:
     for (int i = width; i < used; i += width)
       top = V::max(top, V::load(s + i));
     const float block_highest = V::highest(top);
+    if (block_highest == lowest) { // all of it is hidden
+      w.correction[r] = 1.0f;
+      for (int i = 0; i < count; ++i)
+        s[i] = 0.0f;
+      return;
+    }
     const float now = block_highest > *highest ? block_highest : *highest;
     const reg shift = V::set(now);
     reg total = V::set(0.0f);
@@ -253,44 +284,49 @@ private:
   // chunk[row] = chunk[row] * correction + sum over the block's positions of weight * value.
   template <class Values>
   [[gnu::always_inline]] static void sum_block_of(const attention_task& t, const workspace& w, int begin, int count) noexcept {
+    bool first = true; // of the block's pages
     for (int at = 0; at < count; at += page_tokens) {
+      if (w.hides(begin + at))
+        continue;
       const int tokens = count - at < page_tokens ? count - at : page_tokens;
       const Values values = Values::at(page_at(t, t.values, begin + at), w.dim);
       multiply_page(w, values.scale_of(), at);
       if (w.rows <= tile_rows)
-        sum_page(w, values, at, tokens);
+        sum_page(w, values, at, tokens, first);
       else
-        sum_page(w, widened(values, tokens, w), at, tokens);
+        sum_page(w, widened(values, tokens, w), at, tokens, first);
+      first = false;
     }
   }
 
   template <class Values>
-  static void sum_page(const workspace& w, const Values& values, int at, int tokens) noexcept {
+  static void sum_page(const workspace& w, const Values& values, int at, int tokens, bool correct) noexcept {
     int r = 0;
     for (; r + 3 <= w.rows; r += 3)
-      sum_rows<3>(w, values, r, at, tokens);
+      sum_rows<3>(w, values, r, at, tokens, correct);
     if (w.rows - r == 2)
-      sum_rows<2>(w, values, r, at, tokens);
+      sum_rows<2>(w, values, r, at, tokens, correct);
     else if (w.rows - r == 1)
-      sum_rows<1>(w, values, r, at, tokens);
+      sum_rows<1>(w, values, r, at, tokens, correct);
   }
 
   template <int Rows, class Values>
-  static void sum_rows(const workspace& w, const Values& values, int first, int at, int tokens) noexcept {
+  static void sum_rows(const workspace& w, const Values& values, int first, int at, int tokens, bool correct) noexcept {
     int i = 0;
     for (; i + tile_vectors * width <= w.dim; i += tile_vectors * width)
-      sum_columns<Rows, tile_vectors>(w, values, first, at, tokens, i);
+      sum_columns<Rows, tile_vectors>(w, values, first, at, tokens, correct, i);
     for (; i < w.dim; i += width)
-      sum_columns<Rows, 1>(w, values, first, at, tokens, i);
+      sum_columns<Rows, 1>(w, values, first, at, tokens, correct, i);
   }
 
   template <int Rows, int Vectors, class Values>
-  static void sum_columns(const workspace& w, Values values, int first, int at, int tokens, int column) noexcept {
+  static void sum_columns(const workspace& w, Values values, int first, int at, int tokens, bool correct,
+                          int column) noexcept {
     const float* weights = w.scores + static_cast<std::ptrdiff_t>(first) * attention_block + at;
     float* out = w.chunk + first * w.row_floats + column;
     reg sum[Rows][Vectors];
     for (int r = 0; r < Rows; ++r) {
-      const reg correction = V::set(at == 0 ? w.correction[first + r] : 1.0f);
+      const reg correction = V::set(correct ? w.correction[first + r] : 1.0f);
       for (int v = 0; v < Vectors; ++v)
         sum[r][v] = V::mul(V::load(out + r * w.row_floats + v * width), correction);
     }
@@ -310,13 +346,13 @@ private:
   }
 
   // Adds a chunk's row to the total; `first` replaces it. A row that sees nothing of the chunk is left alone.
-  static void join(float* total, const float* chunk, int dim, bool first, int seen) noexcept {
+  static void join(float* total, const float* chunk, int dim, bool first, bool seen) noexcept {
     if (first) {
       for (int i = 0; i < dim + 2; ++i)
         total[i] = chunk[i];
       return;
     }
-    if (seen <= 0)
+    if (!seen)
       return;
     const float highest = chunk[dim] > total[dim] ? chunk[dim] : total[dim];
     float factors[2 * width];

@@ -43,8 +43,10 @@ void attention_units::plan(const step_batch& batch, const hyperparameters& shape
 void attention_units::add_tile(const batch_sequence& s, int first, int tokens) {
   const int end = s.step->position + first + tokens;
   const int chunks = (end - 1) / attention_chunk + 1;
+  const attention_window& window = s.step->window;
+  const int seen = end - std::max(0, window.hidden_end(end - tokens) - window.sinks());
   for (int head = 0; head < shape_->kv_heads; ++head)
-    units_.push_back({&s, first, tokens, head, 0, chunks, -1, static_cast<long>(tokens) * end});
+    units_.push_back({&s, first, tokens, head, 0, chunks, -1, static_cast<long>(tokens) * seen});
 }
 
 void attention_units::split_long_tiles() {
@@ -56,14 +58,18 @@ void attention_units::split_long_tiles() {
       continue;
     }
     const int split = static_cast<int>(splits_.size());
-    splits_.push_back({floats, u.chunk_end});
+    splits_.push_back({floats, 0});
     floats += static_cast<std::size_t>(u.chunk_end * u.tokens * group_of(*shape_)) * partial_row(shape_->head_dim);
+    const attention_task whole = task_of(u);
     for (int c = 0; c < u.chunk_end; ++c) {
+      if (whole.hides_chunk(c))
+        continue;
+      ++splits_.back().chunks;
       unit part = u;
       part.chunk_begin = c;
       part.chunk_end = c + 1;
       part.split = split;
-      part.cost = u.cost / u.chunk_end;
+      part.cost = static_cast<long>(u.tokens) * attention_chunk;
       parts.push_back(part);
     }
   }
@@ -80,27 +86,35 @@ void attention_units::begin_layer() noexcept {
     open_chunks_[i].store(splits_[i].chunks, std::memory_order_relaxed);
 }
 
+// Which queries and positions a unit is about, without where they lie.
+attention_task attention_units::task_of(const unit& n) const {
+  attention_task t;
+  t.tokens = n.tokens;
+  t.group = group_of(*shape_);
+  t.head_dim = shape_->head_dim;
+  t.position = n.sequence->step->position + n.first;
+  t.window = n.sequence->step->window;
+  t.chunk_begin = n.chunk_begin;
+  t.chunk_end = n.chunk_end;
+  return t;
+}
+
 void attention_units::compute(int u, int layer, const attention_rows& rows, const kv_store& kv, const vector_kernels& kernels,
                               float* scratch) {
   const unit& n = units_[static_cast<std::size_t>(u)];
-  const int group = group_of(*shape_);
+  attention_task t = task_of(n);
   const std::ptrdiff_t row = n.sequence->first_row + n.first;
-  const std::ptrdiff_t column = static_cast<std::ptrdiff_t>(n.kv_head) * group * shape_->head_dim;
-  attention_task t;
+  const std::ptrdiff_t column = static_cast<std::ptrdiff_t>(n.kv_head) * t.group * shape_->head_dim;
   t.q = rows.q + row * rows.q_stride + column;
   t.q_stride = rows.q_stride;
-  t.tokens = n.tokens;
-  t.group = group;
-  t.head_dim = shape_->head_dim;
-  t.position = n.sequence->step->position + n.first;
+  if (n.sequence->turned)
+    t.sink_q = rows.sink_q + row * rows.q_stride + column;
   t.scale = 1.0f / std::sqrt(static_cast<float>(shape_->head_dim));
   t.types = kv.types();
   t.keys = kv.keys(layer, n.kv_head);
   t.values = kv.values(layer, n.kv_head);
   t.page_stride = kv.page_bytes();
   t.pages = n.sequence->step->pages->data();
-  t.chunk_begin = n.chunk_begin;
-  t.chunk_end = n.chunk_end;
   t.out_stride = shape_->q_width();
   t.out = rows.out + row * t.out_stride + column;
   t.scratch = scratch;

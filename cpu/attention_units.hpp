@@ -17,6 +17,7 @@ namespace troupe::cpu {
 struct attention_rows {
   const float* q = nullptr; // [batch row][..., heads * head_dim first], rows q_stride apart
   std::ptrdiff_t q_stride = 0;
+  const float* sink_q = nullptr; // likewise, turned as the sinks see it; where a sequence is turned
   float* out = nullptr; // [batch row][heads * head_dim]
 };
 
@@ -45,11 +46,12 @@ private:
   };
   struct split_tile {
     std::size_t partial; // where in partials_
-    int chunks;
+    int chunks; // that are computed
   };
 
   void add_tile(const batch_sequence& s, int first, int tokens);
   void split_long_tiles();
+  attention_task task_of(const unit& n) const;
 
   const hyperparameters* shape_ = nullptr;
   std::vector<unit> units_;

@@ -38,6 +38,11 @@ void forward_step::run(const step_batch& batch, const logit_sink& sink) {
     return;
   batch_ = &batch;
   sink_ = &sink;
+  if (batch.turned) {
+    sink_q_.require(qkv_.size());
+    sink_cosine_.require(cosine_.size());
+    sink_sine_.require(sine_.size());
+  }
   all_units_.plan(batch, shape_, team_.size(), false);
   last_units_.plan(batch, shape_, team_.size(), true);
   team_.run([this](int thread) { work(thread); });
@@ -97,7 +102,7 @@ void forward_step::compute_layer(int thread, int layer) {
       count, [&] { units.begin_layer(); }, [&](int r) { rotate_and_keep(layer, r); });
   if (active_count == 0)
     return;
-  const attention_rows io{qkv_.data(), model_.qkv_width(), mixed_.data()};
+  const attention_rows io{qkv_.data(), model_.qkv_width(), sink_q_.data(), mixed_.data()};
   float* scratch = attention_.data() + static_cast<std::size_t>(thread) * attention_floats_;
   team_.share(units.count(), [&](int u) { units.compute(u, layer, io, kv_, kernels_, scratch); });
 
@@ -170,11 +175,15 @@ void forward_step::embed(int r) {
   const auto& table = model_.source.token_embedding;
   dequantize_row(table.type, table.row(from.token), row(x_, r, shape_.hidden), shape_.hidden);
 
-  float* cosine = row(cosine_, r, shape_.head_dim);
-  float* sine = row(sine_, r, shape_.head_dim);
+  set_rotation(from.position, row(cosine_, r, shape_.head_dim), row(sine_, r, shape_.head_dim));
+  if (batch_->turned)
+    set_rotation(from.sink_position, row(sink_cosine_, r, shape_.head_dim), row(sink_sine_, r, shape_.head_dim));
+}
+
+void forward_step::set_rotation(std::int32_t position, float* cosine, float* sine) const {
   const int pairs = shape_.head_dim / 2;
   for (int i = 0; i < pairs; ++i) {
-    const float angle = static_cast<float>(from.position) * rope_.frequencies[static_cast<std::size_t>(i)];
+    const float angle = static_cast<float>(position) * rope_.frequencies[static_cast<std::size_t>(i)];
     const float c = std::cos(angle) * rope_.magnitude;
     const float s = std::sin(angle) * rope_.magnitude;
     if (shape_.rope.adjacent_pairs) {
@@ -198,17 +207,28 @@ void forward_step::rotate_and_keep(int layer, int r) {
     kernels_.add(q, l.qkv_bias.data(), model_.qkv_width());
   const float* cosine = row(cosine_, r, shape_.head_dim);
   const float* sine = row(sine_, r, shape_.head_dim);
-  const auto turn = [&](float* head, const std::vector<float>& norm) {
+  const auto normalise = [&](float* head, const std::vector<float>& norm) {
     if (!norm.empty())
       kernels_.rms_norm(head, norm.data(), head, shape_.head_dim, shape_.norm_epsilon);
-    kernels_.rotate(head, cosine, sine, shape_.head_dim, shape_.rope.adjacent_pairs);
+  };
+  const auto rotate = [&](float* head, const float* c, const float* s) {
+    kernels_.rotate(head, c, s, shape_.head_dim, shape_.rope.adjacent_pairs);
   };
   for (int h = 0; h < shape_.heads; ++h)
-    turn(q + h * shape_.head_dim, l.q_norm);
+    normalise(q + h * shape_.head_dim, l.q_norm);
+  if (batch_->turned) {
+    float* seen = row(sink_q_, r, model_.qkv_width());
+    std::copy_n(q, shape_.q_width(), seen);
+    for (int h = 0; h < shape_.heads; ++h)
+      rotate(seen + h * shape_.head_dim, row(sink_cosine_, r, shape_.head_dim), row(sink_sine_, r, shape_.head_dim));
+  }
+  for (int h = 0; h < shape_.heads; ++h)
+    rotate(q + h * shape_.head_dim, cosine, sine);
   const std::size_t page = where.page * kv_.page_bytes();
   const auto store_key = kernels_.rows_of(kv_.types().keys).store, store_value = kernels_.rows_of(kv_.types().values).store;
   for (int h = 0; h < shape_.kv_heads; ++h) {
-    turn(k + h * shape_.head_dim, l.k_norm);
+    normalise(k + h * shape_.head_dim, l.k_norm);
+    rotate(k + h * shape_.head_dim, cosine, sine);
     store_key(kv_.keys(layer, h) + page, where.slot, k + h * shape_.head_dim, shape_.head_dim);
     store_value(kv_.values(layer, h) + page, where.slot, v + h * shape_.head_dim, shape_.head_dim);
   }

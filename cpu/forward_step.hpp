@@ -50,6 +50,7 @@ private:
 
   // The residual stream's first value, and the rotation of the row's position.
   void embed(int row);
+  void set_rotation(std::int32_t position, float* cosine, float* sine) const;
   void rotate_and_keep(int layer, int row);
   // Room for `count` input rows of the group, by one thread; then x [columns] becomes row `index`.
   void open_inputs(const matrix_group& group, int count);
@@ -76,10 +77,12 @@ private:
 
   float_buffer x_;             // [row][hidden], the residual stream
   float_buffer qkv_;           // [row][q_width + 2 kv_width]
+  float_buffer sink_q_;        // [row][q_width + 2 kv_width], queries as sinks see them; empty until a window is left
   float_buffer mixed_;         // [row][q_width]
   float_buffer gate_, up_;     // [row][ffn]
   float_buffer delta_;         // [row][hidden], what a block adds
   float_buffer cosine_, sine_; // [row][head_dim], as vector_kernels::rotate wants them
+  float_buffer sink_cosine_, sink_sine_;
   float_buffer logits_;        // [logit_rows][vocabulary]
   float_buffer temporary_;     // [thread][hidden]
   float_buffer attention_;     // [thread][attention_floats_]

@@ -13,6 +13,8 @@ std::optional<error> fault_of(const sequence_step& s, const batch_bounds& bounds
     return fail(errc::invalid_argument, "a step of no tokens");
   if (s.tokens.empty() && (s.position < 1 || s.state->bytes.size() != bounds.state_bytes))
     return fail(errc::invalid_argument, "a state that is not of this model");
+  if (s.window.sink_pages < 0 || s.window.recent_pages < 0)
+    return fail(errc::invalid_argument, "a window of less than no pages");
   if (s.position < 0 || !s.pages)
     return fail(errc::invalid_argument, "a step without a position or a page table");
   const std::uint64_t end = static_cast<std::uint64_t>(s.position) + s.tokens.size();
@@ -39,6 +41,7 @@ result<void> lay_out(const step_plan& plan, const batch_bounds& bounds, step_bat
   batch.sampled.clear();
   batch.sampled_by.clear();
   batch.resumed.clear();
+  batch.turned = false;
   results.assign(plan.sequences.size(), {});
   for (const auto& c : plan.copies)
     if (c.from >= bounds.pages || c.to >= bounds.pages)
@@ -58,10 +61,13 @@ result<void> lay_out(const step_plan& plan, const batch_bounds& bounds, step_bat
       batch.resumed.push_back({&s, i, static_cast<int>(batch.rows.size()), 0});
       continue;
     }
-    batch.sequences.push_back({&s, i, static_cast<int>(batch.rows.size()), count});
+    const auto last = static_cast<int>(s.position) + count - 1;
+    const bool turned = s.window.position_for_sinks(last) != last && s.window.sink_pages > 0;
+    batch.sequences.push_back({&s, i, static_cast<int>(batch.rows.size()), count, turned});
+    batch.turned = batch.turned || turned;
     for (int t = 0; t < count; ++t) {
       const std::int32_t position = s.position + t;
-      batch.rows.push_back({s.tokens[static_cast<std::size_t>(t)], position,
+      batch.rows.push_back({s.tokens[static_cast<std::size_t>(t)], position, s.window.position_for_sinks(position),
                             (*s.pages)[static_cast<std::size_t>(position / limits::page_tokens)],
                             position % limits::page_tokens});
     }

@@ -15,11 +15,13 @@ struct batch_sequence {
   std::size_t result = 0; // index in the plan and the step's result
   int first_row = 0;
   int rows = 0;
+  bool turned = false; // a row stands elsewhere for the sinks
 };
 
 struct batch_row {
   token_id token = 0;
   std::int32_t position = 0;
+  std::int32_t sink_position = 0; // where it stands for its window's sinks; mostly the same
   page_id page = 0; // holds the position
   int slot = 0;     // within the page
 };
@@ -29,6 +31,7 @@ struct step_batch {
   std::vector<batch_row> rows;
   std::vector<int> sampled; // rows whose next token is chosen
   std::vector<const batch_sequence*> sampled_by;
+  bool turned = false; // a sequence is
   std::vector<batch_sequence> resumed; // those without rows, whose next token is chosen from the state that they bring
 };
 

@@ -12,6 +12,7 @@
 #include "config/limits.hpp"
 #include "cpu/isa.hpp"
 #include "cpu/kv_layout.hpp"
+#include "model/attention_window.hpp"
 
 namespace troupe::cpu {
 
@@ -31,6 +32,8 @@ struct attention_task {
   int group = 0;  // query heads that share this KV head
   int head_dim = 0;
   int position = 0;                      // of the first query token; token i attends to positions 0 .. position + i
+  attention_window window;               // but for what it hides of them
+  const float* sink_q = nullptr;         // as q, turned as the sinks see it; null: no query of the task is turned otherwise
   float scale = 1;                       // of the scores
   kv_types types;
   const std::byte* keys = nullptr;   // page p's block (kv_layout.hpp) is at p * page_stride
@@ -46,6 +49,10 @@ struct attention_task {
 
   int rows() const noexcept { return tokens * group; }
   int chunks() const noexcept { return (position + tokens - 1) / attention_chunk + 1; }
+  // No query attends to any of chunk c. The first chunk counts as seen: results begin there.
+  bool hides_chunk(int c) const noexcept {
+    return c > 0 && c * attention_chunk >= window.sinks() && (c + 1) * attention_chunk <= window.hidden_end(position);
+  }
 };
 
 // A partial row: weighted values [padded(head_dim)], the highest score, the sum of weights, and space up to whole registers.
@@ -55,7 +62,7 @@ constexpr std::size_t partial_row(int head_dim) noexcept {
 constexpr std::size_t attention_scratch(int rows, int head_dim) noexcept {
   const auto r = static_cast<std::size_t>(rows);
   const auto d = static_cast<std::size_t>(padded(head_dim));
-  return r * d + 2 * r * partial_row(head_dim) + r * (attention_block + half_row_step + 1) + limits::page_tokens * d;
+  return 2 * r * d + 2 * r * partial_row(head_dim) + r * (attention_block + half_row_step + 1) + limits::page_tokens * d;
 }
 
 // A token's row of a block. x [head_dim]; what is beyond head_dim in the row is written as zeros. NaN is read back as NaN, whatever

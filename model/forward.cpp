@@ -89,8 +89,8 @@ float silu(float x) { return x / (1.0f + std::exp(-x)); }
 
 } // namespace
 
-reference_model::reference_model(const model_weights& weights)
-    : weights_(weights), rope_(make_rope_table(weights.shape.rope, weights.shape.head_dim)) {
+reference_model::reference_model(const model_weights& weights, attention_window window)
+    : weights_(weights), window_(window), rope_(make_rope_table(weights.shape.rope, weights.shape.head_dim)) {
   reset();
 }
 
@@ -140,7 +140,8 @@ void reference_model::turn(std::span<float> head, int position) const {
   }
 }
 
-// x += W_o attention(norm(x)): causal, each group of query heads shares one key/value head (Ainslie et al. 2023).
+// x += W_o attention(norm(x)): causal, each group of query heads shares one key/value head (Ainslie et al. 2023). Where the
+// window hides the middle, the sinks are seen as if it had never been.
 void reference_model::attend(std::size_t layer, matrix& x) {
   const auto& shape = weights_.shape;
   const auto& w = weights_.layers[layer];
@@ -167,17 +168,22 @@ void reference_model::attend(std::size_t layer, matrix& x) {
   matrix mixed(x.size(), std::vector<float>(index(shape.q_width())));
   for (std::size_t t = 0; t < x.size(); ++t) {
     const int position = position_ + static_cast<int>(t);
+    auto sink_q = q[t];
+    prepare(sink_q, q_norm, window_.position_for_sinks(position));
     prepare(q[t], q_norm, position);
     prepare(k[t], k_norm, position);
     keys_[layer].insert(keys_[layer].end(), k[t].begin(), k[t].end());
     values_[layer].insert(values_[layer].end(), v[t].begin(), v[t].end());
 
     for (std::size_t h = 0; h < index(shape.heads); ++h) {
-      const float* query = q[t].data() + h * width;
       const std::size_t shared = h / group * width; // this head's key and value within a position
       std::vector<float> scores(index(position + 1));
-      for (std::size_t s = 0; s < scores.size(); ++s)
-        scores[s] = dot(query, keys_[layer].data() + s * kv_width + shared, width) / std::sqrt(static_cast<float>(width));
+      for (int s = 0; s <= position; ++s) {
+        const bool hidden = s >= window_.sinks() && s < window_.hidden_end(position);
+        const float* query = (s < window_.sinks() ? sink_q : q[t]).data() + h * width;
+        const float* key = keys_[layer].data() + index(s) * kv_width + shared;
+        scores[index(s)] = hidden ? -HUGE_VALF : dot(query, key, width) / std::sqrt(static_cast<float>(width));
+      }
       softmax(scores);
       float* out = mixed[t].data() + h * width;
       for (std::size_t s = 0; s < scores.size(); ++s)

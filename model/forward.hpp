@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/ids.hpp"
+#include "model/attention_window.hpp"
 #include "model/rope.hpp"
 #include "model/weights.hpp"
 
@@ -18,7 +19,8 @@ namespace troupe {
 
 class reference_model {
 public:
-  explicit reference_model(const model_weights& weights);
+  // `window`: what tokens attend to where not to all before them.
+  explicit reference_model(const model_weights& weights, attention_window window = {});
 
   // Computes `tokens` (at least one, each a row of the embedding) after everything fed before; returns the logits after the
   // last one. [vocabulary]
@@ -37,6 +39,7 @@ private:
   void turn(std::span<float> head, int position) const;
 
   const model_weights& weights_;
+  attention_window window_;
   rope_table rope_;
   int position_ = 0;
   std::vector<std::vector<float>> keys_;   // per layer: [position][kv_width], after RoPE
