@@ -8,6 +8,7 @@ namespace troupe {
 
 using token_id = std::int32_t; // a row of the vocabulary; negative: none
 using page_id = std::uint32_t; // a page of the KV pool, device-wide; each shard owns a contiguous range
+inline constexpr page_id no_page = ~page_id{0}; // stands in a table for a page that nobody reads any more
 
 // One run of one request. A request that is resubmitted after a crash keeps its number and raises its generation, so that
 // answers to the former run are recognised and dropped.

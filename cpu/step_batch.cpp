@@ -21,8 +21,9 @@ std::optional<error> fault_of(const sequence_step& s, const batch_bounds& bounds
   const std::uint64_t pages = (end + limits::page_tokens - 1) / limits::page_tokens;
   if (pages > s.pages->size())
     return fail(errc::invalid_argument, "position " + std::to_string(end - 1) + " lies beyond the page table");
+  const auto hidden_end = static_cast<std::size_t>(s.window.hidden_end(s.position) / limits::page_tokens);
   for (std::size_t i = 0; i < pages; ++i)
-    if ((*s.pages)[i] >= bounds.pages)
+    if ((*s.pages)[i] >= bounds.pages && (i < static_cast<std::size_t>(s.window.sink_pages) || i >= hidden_end))
       return fail(errc::invalid_argument, "page " + std::to_string((*s.pages)[i]) + " is not in the pool");
   for (const token_id t : s.tokens)
     if (t < 0 || t >= bounds.vocabulary)

@@ -48,10 +48,15 @@ void kv_shard_memory::check_invariants() const {
 
 std::optional<std::string> kv_shard_memory::stale_page(lease_id lease, const std::vector<page_id>& pages) const {
   const auto found = leases_.find(lease);
+  std::unordered_map<page_id, page_handle> held;
+  if (found != leases_.end())
+    for (const auto& page : found->second.pages)
+      held.emplace(page.page, page);
   for (std::size_t i = 0; i < pages.size(); ++i) {
-    const bool good = found != leases_.end() && i < found->second.pages.size() && found->second.pages[i].page == pages[i] &&
-                      pool_.valid(found->second.pages[i]);
-    if (!good)
+    if (pages[i] == no_page)
+      continue;
+    const auto own = held.find(pages[i]);
+    if (own == held.end() || !pool_.valid(own->second))
       return "page " + std::to_string(pages[i]) + " of shard " + std::to_string(config_.index) + " is stale: lease " +
              std::to_string(lease) + (found == leases_.end() ? " is gone" : " was not given it");
   }

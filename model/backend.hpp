@@ -33,7 +33,7 @@ struct sequence_step {
   std::vector<token_id> tokens;              // at least 1, or none and a state
   std::int32_t position = 0;                 // of tokens[0]
   std::shared_ptr<const page_table> pages;   // by position; covers position + tokens.size() at least
-  attention_window window = {};              // pages that none of the tokens sees may hold anything; the others are distinct
+  attention_window window = {};              // a page that none of the tokens sees may be any, or no_page; the others are distinct
   bool sample = false;                       // choose the token after tokens.back()
   std::shared_ptr<const sampling_params> sampling; // where sample
   std::vector<token_count> counts;           // where sampling->penalises()

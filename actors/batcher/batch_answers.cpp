@@ -54,13 +54,15 @@ batch_actions batch_schedule::answered(const pages_reserved& answer) {
   s->state = sequence_state::running;
   s->computed = answer.cached_tokens;
   s->published = answer.shared_tokens;
+  s->lease_pages = static_cast<int>(answer.pages.size());
+  s->ring_tail = s->request.window.sink_pages;
   if (answer.copy_from)
     s->copy = page_copy{*answer.copy_from, s->pages->at(static_cast<std::size_t>(s->published / limits::page_tokens))};
   s->kept_state = answer.state;
   s->reservation_failures = 0;
   affinity_.correct(s->beginnings, answer.shared_tokens, answer.shard);
   TROUPE_CHECK(s->published % limits::page_tokens == 0 && s->published < s->length());
-  TROUPE_CHECK(s->capacity() >= s->length() && s->computed < s->length() + (s->kept_state ? 1 : 0));
+  TROUPE_CHECK(s->has_room() && s->computed < s->length() + (s->kept_state ? 1 : 0));
   if (s->cached_tokens < 0) {
     s->cached_tokens = std::min(answer.cached_tokens, s->request.prompt_length);
     counters_.prompt_tokens += static_cast<std::uint64_t>(s->request.prompt_length);
@@ -78,6 +80,9 @@ batch_actions batch_schedule::answered(const pages_grown& answer) {
     auto pages = std::make_shared<page_table>();
     pages->reserve(s->pages->size() + answer.added.size());
     *pages = *s->pages;
+    for (; s->replacing > 0; --s->replacing, ++s->ring_tail)
+      (*pages)[static_cast<std::size_t>(s->ring_tail)] = no_page;
+    s->lease_pages += static_cast<int>(answer.added.size());
     pages->insert(pages->end(), answer.added.begin(), answer.added.end());
     s->pages = std::move(pages);
     s->growing = s->grow_refused = false;
@@ -98,6 +103,8 @@ batch_actions batch_schedule::answered(const pages_refused& answer) {
   if (!ask->reservation) {
     s->growing = false;
     s->grow_refused = true;
+    s->own_pages = s->own_pages || s->replacing > 0;
+    s->replacing = 0;
     if (answer.fault.code == errc::not_found) { // the shard forgot the lease: the pages may be another's by now
       leases_.erase(s->lease);
       s->lease = 0;

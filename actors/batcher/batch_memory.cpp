@@ -36,14 +36,17 @@ double batch_schedule::rank(const batch_sequence& s) const {
 }
 
 int batch_schedule::length_max(const batch_sequence& s) const {
-  const std::int64_t pages = *std::min_element(config_.shard_pages.begin(), config_.shard_pages.end());
   const std::int64_t asked = std::int64_t{s.request.prompt_length} + s.request.max_new_tokens;
+  if (s.windowed())
+    return static_cast<int>(asked);
   // The last token is chosen from those before it and never computed itself.
-  return static_cast<int>(std::min({asked, std::int64_t{s.request.context_tokens}, pages * limits::page_tokens + 1}));
+  const auto held = std::int64_t{pages_max(s.request)} * limits::page_tokens + 1;
+  return static_cast<int>(std::min({asked, std::int64_t{s.request.context_tokens}, held}));
 }
 
 int batch_schedule::held_max(const batch_sequence& s) const {
-  return s.request.max_new_tokens == 0 ? s.length() : std::max(s.length(), length_max(s) - 1);
+  const int most = s.request.max_new_tokens == 0 ? s.length() : std::max(s.length(), length_max(s) - 1);
+  return std::min(most, pages_max(s.request) * limits::page_tokens);
 }
 
 int batch_schedule::first_need(const batch_sequence& s) const {
@@ -68,8 +71,8 @@ void batch_schedule::admit(batch_actions& out) {
     if (!shard)
       return;
     const auto need = first_need(s);
-    reserve_pages ask{*shard, next_lease_++, s.request.id, s.base, s.request.salt, need, headroom(*shard),
-                      config_.prompt_states && s.request.max_new_tokens > 0};
+    reserve_pages ask{*shard, next_lease_++, s.request.id, sought(s), s.request.salt, need, headroom(*shard),
+                      config_.prompt_states && !s.windowed() && s.request.max_new_tokens > 0};
     std::erase(waiting_, &s);
     running_.push_back(&s);
     s.state = sequence_state::reserving;
@@ -162,22 +165,29 @@ void batch_schedule::grow_running(batch_actions& out) {
     batch_sequence& s = *each;
     if (s.state != sequence_state::running || s.ended || s.growing || s.preempt || s.pages_lost)
       continue;
-    const int room = s.capacity();
-    const int want = std::min(held_max(s), s.length() + limits::page_tokens); // a page ahead, so that decode need not wait
-    if (room >= want)
-      continue;
-    shard_view& view = shards_[s.shard];
-    if (s.grow_refused && s.asked_at_change == view.changes) {
-      if (room < s.length())
+    if (s.grow_refused && s.asked_at_change == shards_[s.shard].changes) {
+      if (!s.has_room())
         make_room(s, out);
       continue;
     }
-    const int need = room < s.length() ? s.length() : want;
-    s.growing = true;
-    s.asked_at_change = view.changes;
-    view.asks.emplace(s.lease, page_ask{pages_for(need) - static_cast<std::uint32_t>(s.pages->size()), false});
-    out.emplace_back(grow_pages{s.shard, s.lease, s.request.id, need, held_max(s)});
+    const int room = s.capacity();
+    const int want = std::min(held_max(s), s.length() + limits::page_tokens); // a page ahead, so that decode need not wait
+    if (room < want) {
+      const int need = room < s.length() ? std::min(s.length(), want) : want;
+      ask_growth(s, {s.shard, s.lease, s.request.id, need, held_max(s)},
+                 pages_for(need) - static_cast<std::uint32_t>(s.pages->size()), out);
+    } else if (s.windowed()) {
+      turn_ring(s, out);
+    }
   }
+}
+
+void batch_schedule::ask_growth(batch_sequence& s, grow_pages ask, std::uint32_t pages, batch_actions& out) {
+  shard_view& view = shards_[s.shard];
+  s.growing = true;
+  s.asked_at_change = view.changes;
+  view.asks.emplace(s.lease, page_ask{pages, false});
+  out.emplace_back(std::move(ask));
 }
 
 // `stuck` cannot take another token: the youngest of the lowest priority gives its pages up, once what is under way on that
@@ -222,8 +232,8 @@ void batch_schedule::release(batch_sequence& s, batch_actions& out) {
   if (s.lease == 0)
     return;
   release_pages message{s.shard, s.lease, s.request.id, s.published, {}};
-  if (s.state == sequence_state::running)
-    message.tokens = s.slice(s.published, s.in_pages());
+  if (s.state == sequence_state::running && !s.turned())
+    message.tokens = s.slice(s.published, std::max(s.published, shareable(s, s.in_pages())));
   affinity_.learn(s.beginnings, s.published, s.published + static_cast<int>(message.tokens.size()), s.shard);
   leases_.erase(s.lease);
   s.lease = 0;
@@ -241,7 +251,7 @@ void batch_schedule::send_release(release_pages message, batch_actions& out) {
 // Whole pages as they are filled; at the prompt's end the page in part full, too.
 void batch_schedule::publish(batch_sequence& s, prompt_state_ptr state, batch_actions& out) {
   const bool at_end = s.computed == s.length();
-  const int end = at_end ? s.computed : whole_pages(s.computed);
+  const int end = s.windowed() ? s.published : at_end ? s.computed : whole_pages(s.computed);
   if (end <= s.published && !s.copied)
     return;
   publish_pages told{s.shard, s.lease, s.request.id, s.published, s.slice(s.published, std::max(end, s.published)), s.copied};

@@ -22,7 +22,9 @@ struct batch_request {
   std::shared_ptr<const std::vector<token_id>> tokens; // prompt, then what was generated so far; at least 1
   int prompt_length = 0;                  // of them; 1 .. tokens->size()
   int max_new_tokens = 0;                 // of the whole answer, those in `tokens` included; 0: prefill and publish only
-  int context_tokens = 0;                 // prompt and answer together never exceed it
+  int context_tokens = 0;                 // prompt and answer together never exceed it, unless there is a window
+  attention_window window = {};           // bounded: what it hides is let go, and the sequence goes on
+  int ring_pages = 0;                     // then: pages behind the sinks that it holds at most; more than window.recent_pages
   std::vector<token_id> end_tokens;       // at most limits::end_tokens_max
   bool ignore_eos = false;                // go on past end_tokens (they then count as any token)
   std::shared_ptr<const sampling_params> sampling;
@@ -37,6 +39,7 @@ struct batch_usage {
   int prompt_tokens = 0;
   int cached_tokens = 0;     // of the prompt, found in the prefix cache when the request was first admitted
   int completion_tokens = 0; // the end token included
+  int dropped_tokens = 0;    // of prompt and answer, that the window hid at last
 };
 
 enum class sequence_end {

@@ -36,11 +36,13 @@ std::optional<error> batch_schedule::refusal(const batch_request& r) const {
   if (r.priority < -limits::priority_max || r.priority > limits::priority_max)
     return fail(errc::invalid_argument, "priority is outside -" + std::to_string(limits::priority_max) + ".." +
                                             std::to_string(limits::priority_max));
-  if (r.prompt_length > r.context_tokens - (r.max_new_tokens > 0 ? 1 : 0))
+  if (auto why = window_refusal(r))
+    return why;
+  if (!r.window.bounded() && r.prompt_length > r.context_tokens - (r.max_new_tokens > 0 ? 1 : 0))
     return fail(errc::context_full, "the prompt has " + std::to_string(r.prompt_length) + " tokens, the context holds " +
                                         std::to_string(r.context_tokens));
   const auto pages = *std::min_element(config_.shard_pages.begin(), config_.shard_pages.end());
-  if (pages_for(static_cast<int>(r.tokens->size())) > pages)
+  if (!r.window.bounded() && pages_for(static_cast<int>(r.tokens->size())) > pages)
     return fail(errc::no_memory, "the prompt has " + std::to_string(r.tokens->size()) + " tokens, the KV memory holds " +
                                      std::to_string(pages * static_cast<std::uint32_t>(limits::page_tokens)) + " a sequence");
   const auto fresh = std::count_if(sequences_.begin(), sequences_.end(), [](const auto& entry) {
@@ -188,7 +190,7 @@ void batch_schedule::check_invariants() const {
       TROUPE_CHECK(!s.pages_lost || s.in_step);
       if (!s.pages_lost) // what is not published yet may be written: by one sequence alone
         for (std::size_t i = static_cast<std::size_t>(s.published / limits::page_tokens); i < s.pages->size(); ++i)
-          TROUPE_CHECK(++owners[(*s.pages)[i]] == 1);
+          TROUPE_CHECK((*s.pages)[i] == no_page || ++owners[(*s.pages)[i]] == 1);
     }
     in_step += s.in_step;
   }

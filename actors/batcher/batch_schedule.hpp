@@ -145,8 +145,16 @@ private:
   void send_release(release_pages message, batch_actions& out);
   void publish(batch_sequence& s, prompt_state_ptr state, batch_actions& out);
   int length_max(const batch_sequence& s) const; // prompt and answer
-  int held_max(const batch_sequence& s) const;   // tokens that its pages can come to hold
+  int held_max(const batch_sequence& s) const;   // tokens that its pages can come to hold at a time
   double rank(const batch_sequence& s) const;
+  void ask_growth(batch_sequence& s, grow_pages ask, std::uint32_t pages, batch_actions& out);
+
+  // batch_window.cpp: sequences that outgrow their window
+  std::optional<error> window_refusal(const batch_request& request) const;
+  int pages_max(const batch_request& request) const;            // that a sequence may hold
+  int shareable(const batch_sequence& s, int tokens) const;     // of the first `tokens`, those that others may find
+  std::shared_ptr<const std::vector<token_id>> sought(const batch_sequence& s) const;
+  void turn_ring(batch_sequence& s, batch_actions& out);
 
   // batch_answers.cpp: answers, losses and returns of shards
   void note(std::uint32_t shard, const shard_report& report);

@@ -5,6 +5,7 @@
 // its shard dies; its tokens stay, its pages do not. A sequence in the step that runs is never requeued or forgotten before
 // that step's end: `ended`, `preempt` and `pages_lost` note what happens then.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
@@ -29,7 +30,7 @@ struct batch_sequence {
   std::vector<token_count> counts;                   // where the sampling penalises
   std::unordered_map<token_id, std::size_t> count_of;
   int cached_tokens = -1;                            // at the first admission; -1: not admitted yet
-  bool told = false;                                 // tokens_generated was sent
+  bool answering = false;                            // tokens_generated was sent
 
   sequence_state state = sequence_state::waiting;
   std::uint32_t shard = 0;
@@ -37,6 +38,11 @@ struct batch_sequence {
   std::shared_ptr<const page_table> pages; // of the lease
   int computed = 0;                        // tokens whose keys and values are in the pages, once the copy is made
   int published = 0;                       // of those, told to the shard; whole pages
+  int lease_pages = 0;
+  // Where there is a window, nothing is published before the end: what is published may not be written again.
+  int ring_tail = 0;      // pages before it, but for the sinks, are not read any more
+  int replacing = 0;      // shared pages from ring_tail on for which the growth under way asks others
+  bool own_pages = false; // there were none: the next try shares the sinks alone
   std::optional<page_copy> copy;           // to be made by the next step
   bool copied = false;                     // that step has ended; the shard is not told yet
   prompt_state_ptr kept_state;             // all is computed, and the next token is chosen from this
@@ -63,11 +69,17 @@ struct batch_sequence {
   int generated() const noexcept { return length() - request.prompt_length; }
   int remaining() const noexcept { return length() - computed; } // tokens to compute before the next one can be chosen
   int in_pages() const noexcept { return copy ? published : computed; }
+  bool windowed() const noexcept { return request.window.bounded(); }
+  int shared_pages() const noexcept { return published / limits::page_tokens; }
+  bool turned() const noexcept { return ring_tail > request.window.sink_pages; }
+  // Tokens that the next step may compute.
+  int room() const noexcept { return std::min(remaining(), capacity() - computed); }
+  bool has_room() const noexcept { return capacity() >= length() || (windowed() && capacity() > computed); }
   void drop_pages() noexcept {
     pages.reset();
     copy.reset();
     kept_state.reset();
-    computed = published = 0;
+    computed = published = lease_pages = ring_tail = replacing = 0;
     growing = grow_refused = copied = preempt = pages_lost = false;
   }
   int capacity() const noexcept { return pages ? static_cast<int>(pages->size()) * limits::page_tokens : 0; }
@@ -87,7 +99,10 @@ struct batch_sequence {
       out.push_back(token(i));
     return out;
   }
-  batch_usage usage() const noexcept { return {request.prompt_length, cached_tokens > 0 ? cached_tokens : 0, generated()}; }
+  batch_usage usage() const noexcept {
+    const int hidden = std::max(0, request.window.hidden_end(length() - 1) - request.window.sinks());
+    return {request.prompt_length, cached_tokens > 0 ? cached_tokens : 0, generated(), hidden};
+  }
 };
 
 } // namespace troupe

@@ -15,7 +15,7 @@ void batch_schedule::advance(batch_actions& out) {
 }
 
 bool batch_schedule::runnable(const batch_sequence& s) const {
-  return s.state == sequence_state::running && !s.ended && !s.preempt && !s.pages_lost && s.capacity() >= s.length();
+  return s.state == sequence_state::running && !s.ended && !s.preempt && !s.pages_lost && s.has_room();
 }
 
 namespace {
@@ -40,7 +40,7 @@ void batch_schedule::start_step(batch_actions& out) {
     }
   auto plan = std::make_shared<step_plan>();
   if (suspect) {
-    add_to_plan(*plan, *suspect, std::min(suspect->remaining(), config_.step_tokens));
+    add_to_plan(*plan, *suspect, std::min(suspect->room(), config_.step_tokens));
   } else {
     // Where there are more decodes than fit, those that waited longest go first, and prefill keeps an eighth.
     std::stable_sort(decodes.begin(), decodes.end(), [](const auto* a, const auto* b) { return a->last_step < b->last_step; });
@@ -53,7 +53,7 @@ void batch_schedule::start_step(batch_actions& out) {
     for (; next != decodes.end() && left > kept; ++next, --left)
       add_to_plan(*plan, **next, (*next)->remaining());
     for (auto s = prefills.begin(); s != prefills.end() && left > 0; ++s) {
-      const int n = std::min((*s)->remaining(), left);
+      const int n = std::min((*s)->room(), left);
       add_to_plan(*plan, **s, n);
       left -= n;
     }
@@ -74,11 +74,12 @@ void batch_schedule::add_to_plan(step_plan& plan, batch_sequence& s, int tokens)
   part.tokens = s.slice(s.computed, s.computed + tokens);
   part.position = s.computed;
   part.pages = s.pages;
+  part.window = s.request.window;
   part.sample = tokens == s.remaining() && s.request.max_new_tokens > 0;
   if (part.sample) {
     part.sampling = s.request.sampling;
     part.counts = s.counts;
-    part.keep_state = config_.prompt_states && tokens > 0 && reads_prompt(s, tokens);
+    part.keep_state = config_.prompt_states && tokens > 0 && reads_prompt(s, tokens) && !s.windowed();
     part.state = s.kept_state;
   }
   if (s.copy)
@@ -146,9 +147,9 @@ void batch_schedule::take_token(batch_sequence& s, sampled_token token, batch_ac
   const int position = s.length();
   s.added.push_back(token.token);
   s.count(token.token, true);
-  tokens_generated told{s.request.id, position, {}, !s.told, s.usage()};
+  tokens_generated told{s.request.id, position, {}, !s.answering, s.usage()};
   told.tokens.push_back(std::move(token));
-  s.told = true;
+  s.answering = true;
   out.emplace_back(std::move(told));
   if (s.length() >= length_max(s))
     finish(s, sequence_end::length, -1, out);

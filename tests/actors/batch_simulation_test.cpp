@@ -17,7 +17,7 @@ constexpr std::uint64_t seeds = 150;
 
 struct totals {
   std::uint64_t requests = 0, finished = 0, failed = 0, cancelled = 0, preemptions = 0, requeued = 0, late = 0,
-                failed_steps = 0, cached = 0, restarts = 0, resumed = 0, copied = 0, growth = 0, refusals = 0, queue_full = 0;
+                failed_steps = 0, cached = 0, restarts = 0, resumed = 0, copied = 0, growth = 0, refusals = 0, queue_full = 0, outgrown = 0;
 };
 
 class simulation {
@@ -139,6 +139,11 @@ private:
     r.priority = below(3) - 1;
     r.ignore_eos = below(4) == 0;
     r.context_tokens = below(5) == 0 ? 1 + below(100) : 100'000;
+    if (below(5) == 0) {
+      r.window = {below(3), 1 + below(4)};
+      r.ring_pages = r.window.recent_pages + 1 + below(3);
+      r.max_new_tokens *= 3;
+    }
     for (int i = below(3); i > 0; --i)
       r.end_tokens.push_back(below(vocabulary));
     if (below(4) == 0) {
@@ -190,6 +195,7 @@ private:
       REQUIRE(s.ended());
       ++sum.requests;
       sum.finished += s.finished.has_value();
+      sum.outgrown += s.finished && s.finished->usage.dropped_tokens > 0;
       sum.cancelled += s.cancelled_at_step.has_value();
       if (!s.failed)
         continue;
@@ -245,11 +251,11 @@ TEST_CASE("whatever dies, is cancelled, refused or late: one end a request, its 
   MESSAGE(sum.requests << " requests: " << sum.finished << " finished (" << sum.cancelled << " cancelled), " << sum.failed
                        << " failed; " << sum.preemptions << " pre-emptions, " << sum.requeued << " requeued, " << sum.growth
                        << " growths, " << sum.refusals << " refusals, " << sum.late << " late answers, " << sum.failed_steps
-                       << " failed steps, " << sum.restarts << " batcher deaths, " << sum.cached << " cached tokens, " << sum.copied << " copied, " << sum.resumed << " resumed");
+                       << " failed steps, " << sum.restarts << " batcher deaths, " << sum.cached << " cached tokens, " << sum.copied << " copied, " << sum.resumed << " resumed, " << sum.outgrown << " outgrew their window");
   if (given || count)
     return;
   for (const auto n : {sum.finished, sum.failed, sum.cancelled, sum.preemptions, sum.requeued, sum.growth, sum.refusals,
-                       sum.late, sum.failed_steps, sum.restarts, sum.cached, sum.copied, sum.resumed, sum.queue_full})
+                       sum.late, sum.failed_steps, sum.restarts, sum.cached, sum.copied, sum.resumed, sum.queue_full, sum.outgrown})
     CHECK(n > 20); // the run was worth it only if it reached all of these
 }
 
