@@ -47,6 +47,9 @@ result<void> check_parts(const runtime_parts& parts) {
     return r;
   if (auto r = within("context_tokens", parts.model.context_tokens, limits::context_tokens_max); !r)
     return r;
+  if (parts.sink_tokens < 0 || parts.sink_tokens > limits::window_sink_tokens_max)
+    return fail(errc::invalid_argument, "sink_tokens is " + std::to_string(parts.sink_tokens) + "; it must lie within 0 and " +
+                                            std::to_string(limits::window_sink_tokens_max));
   if (parts.history_bytes > limits::token_history_bytes_max)
     return fail(errc::invalid_argument, "history_bytes is " + std::to_string(parts.history_bytes) + "; at most " +
                                             std::to_string(limits::token_history_bytes_max));
@@ -74,6 +77,8 @@ context_ptr make_context(runtime_parts& parts) {
   context->end_tokens = std::move(parts.end_tokens);
   context->marks = find_answer_tokens(*parts.tokens);
   context->context_tokens = context->model.context_tokens;
+  context->overflow = parts.overflow;
+  context->sink_tokens = parts.sink_tokens;
   context->secret = random_word();
   context->call_key = random_word();
   if (parts.history_bytes > 0)

@@ -34,6 +34,8 @@ struct runtime_parts {
   int kv_shards = 2;                // 1 .. limits::kv_shards_max; at most the device's pages
   prefix_policy prefix;  // prompt_states within limits::prompt_states_max
   std::size_t history_bytes = std::size_t{64} << 20; // of token history; 0: none. At most limits::token_history_bytes_max
+  overflow_policy overflow = overflow_policy::refuse; // where a request does not say
+  int sink_tokens = 16;  // that a window keeps of the beginning; at most limits::window_sink_tokens_max
   int running_max = 64;  // sequences in one step
   int waiting_max = 256; // requests beyond the running ones; then queue_full
   int step_tokens = 256; // cut to what the device takes

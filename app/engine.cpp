@@ -164,6 +164,8 @@ result<std::unique_ptr<runtime>> start_engine(const settings& s, const log_sink&
   parts.chat = std::move(*chat);
   parts.end_tokens = file->end_tokens;
   parts.kv_shards = s.memory.kv_shards;
+  parts.overflow = s.memory.context_overflow == "window" ? overflow_policy::window : overflow_policy::refuse;
+  parts.sink_tokens = s.memory.window_sinks;
   parts.prefix.reuse = s.memory.prefix_reuse;
   parts.prefix.partial_pages = s.memory.partial_pages;
   parts.prefix.prompt_states = static_cast<std::uint32_t>(s.memory.prompt_states);

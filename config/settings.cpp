@@ -55,6 +55,8 @@ std::vector<setting_row> rows_of(settings& s) {
       {"cpu", "threads", integer_setting{&s.cpu.threads, 0, limits::cpu_threads_max}},
       {"cpu", "isa", text_setting{&s.cpu.isa}},
       {"memory", "context_tokens", integer_setting{&s.memory.context_tokens, 0, limits::context_tokens_max}},
+      {"memory", "context_overflow", choice_setting{&s.memory.context_overflow, {"error", "window"}}},
+      {"memory", "window_sinks", integer_setting{&s.memory.window_sinks, 0, limits::window_sink_tokens_max}},
       {"memory", "kv_mib", integer_setting{&s.memory.kv_mib, 0, limits::kv_mib_max}},
       {"memory", "kv_shards", integer_setting{&s.memory.kv_shards, 1, limits::kv_shards_max}},
       {"memory", "kv_keys", text_setting{&s.memory.kv_keys}},

@@ -25,6 +25,12 @@ struct sampling_request {
   int top_logprobs = 0;
 };
 
+// What happens when prompt and answer outgrow the context.
+enum class overflow_policy {
+  refuse, // the prompt is refused, the answer ends
+  window, // the middle is let go: the first tokens and the last ones stay
+};
+
 struct generation_request {
   // Either a conversation or a raw prompt (text or ids).
   std::vector<chat_message> messages;
@@ -37,6 +43,8 @@ struct generation_request {
   bool ignore_eos = false;
   std::optional<bool> enable_thinking;
   int priority = 0;                              // higher first
+  std::optional<overflow_policy> overflow;       // absent: the server's
+  std::optional<int> context_tokens;             // of this request, where smaller than the server's
   bool pin_prompt = false;                       // keep what was computed of it longer than others
   std::string tenant;                            // from the key; empty: the anonymous tenant
 };
@@ -46,6 +54,7 @@ struct token_usage {
   int cached_tokens = 0;    // of the prompt, found in the prefix cache
   int completion_tokens = 0;
   int reasoning_tokens = 0; // of the completion
+  int dropped_tokens = 0;   // of both, that the context had no room for
 };
 
 struct text_logprob {

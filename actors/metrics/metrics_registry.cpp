@@ -129,6 +129,8 @@ std::string metrics_registry::render(int in_flight_now) const {
   total("troupe_prompt_tokens_total", "Tokens of prompts that were admitted.", prompt_tokens);
   total("troupe_cached_tokens_total", "Of those, tokens found in the prefix cache.", cached_tokens);
   total("troupe_generated_tokens_total", "Tokens sampled.", generated_tokens);
+  total("troupe_contexts_outgrown_total", "Turns that outgrew their context and went on.", contexts_outgrown);
+  total("troupe_dropped_tokens_total", "Tokens of prompts and answers that their context had no room for.", dropped_tokens);
   total("troupe_resubmissions_total", "Sequences that sessions submitted again after a part died.", resubmissions);
   level("troupe_requests_in_flight", "Requests between submission and end.", in_flight_now);
   level("troupe_sequences_running", "Sequences in the running set.", running.load(std::memory_order_relaxed));

@@ -61,6 +61,8 @@ public:
   counter prompt_tokens{0};
   counter cached_tokens{0};
   counter generated_tokens{0};
+  counter dropped_tokens{0};
+  counter contexts_outgrown{0};
   counter steps{0};
   counter steps_failed{0};
   counter step_tokens{0};

@@ -42,14 +42,15 @@ batch_request_ptr session_logic::prepared(const prepared_prompt& prompt) {
     return nullptr;
   }
 
-  prompt_length_ = static_cast<int>(prompt.tokens.size());
-  const int room = context.context_tokens - prompt_length_;
-  if (room < 0 || (room == 0 && request.max_tokens != 0)) {
-    fail({errc::context_full, "the prompt has " + std::to_string(prompt_length_) + " tokens; the model's context of " +
-                                  std::to_string(context.context_tokens) + " leaves no room for an answer"});
+  tokens_ = prompt.tokens;
+  const auto fit = choose_context(request.overflow.value_or(context.overflow), context_tokens(), context.sink_tokens,
+                                  request.max_tokens, tokens_);
+  if (!fit) {
+    fail(fit.fault());
     return nullptr;
   }
-  max_new_tokens_ = std::min(room, request.max_tokens.value_or(room));
+  fit_ = *fit;
+  prompt_length_ = static_cast<int>(tokens_.size());
 
   const bool thinks = splits_thinking(context, request) && (prompt.thinking_open || request.enable_thinking.value_or(true));
   const auto& defaults = thinks && context.defaults.thinking ? *context.defaults.thinking : context.defaults.answer;
@@ -59,7 +60,6 @@ batch_request_ptr session_logic::prepared(const prepared_prompt& prompt) {
     return nullptr;
   }
   sampling_ = std::make_shared<const sampling_params>(std::move(*sampling));
-  tokens_ = prompt.tokens;
 
   answer_rules rules;
   rules.marks = context.marks;
@@ -92,8 +92,10 @@ batch_request_ptr session_logic::submission() {
   out->id = id_;
   out->tokens = std::make_shared<const std::vector<token_id>>(tokens_);
   out->prompt_length = prompt_length_;
-  out->max_new_tokens = max_new_tokens_;
-  out->context_tokens = parts_.context->context_tokens;
+  out->max_new_tokens = fit_.max_new_tokens;
+  out->context_tokens = context_tokens();
+  out->window = fit_.window;
+  out->ring_pages = fit_.ring_pages;
   out->end_tokens = parts_.context->end_tokens;
   out->ignore_eos = request.ignore_eos;
   out->sampling = sampling_;
@@ -109,6 +111,7 @@ void session_logic::generated(const tokens_generated& news) {
     return;
   TROUPE_CHECK(news.position == static_cast<int>(tokens_.size()));
   begin(news.usage.cached_tokens);
+  note_dropped(news.usage.dropped_tokens);
   note_time(news.tokens.size());
   std::vector<generation_event> events;
   for (const auto& sampled : news.tokens) {
@@ -129,6 +132,7 @@ void session_logic::finished(const request_finished& news) {
   if (!current(news.id))
     return;
   begin(news.usage.cached_tokens);
+  note_dropped(news.usage.dropped_tokens);
   if (news.reason == sequence_end::end_token) {
     ++counted_tokens_;
     parts_.context->metrics->generated_tokens.fetch_add(1, std::memory_order_relaxed);
@@ -173,11 +177,29 @@ void session_logic::begin(int cached_tokens) {
     return;
   started_ = true;
   cached_tokens_ = cached_tokens;
-  count_usage();
   auto& metrics = *parts_.context->metrics;
+  metrics.dropped_tokens.fetch_add(static_cast<std::uint64_t>(fit_.dropped_tokens), std::memory_order_relaxed);
+  count_usage();
   metrics.prompt_tokens.fetch_add(static_cast<std::uint64_t>(prompt_length_), std::memory_order_relaxed);
   metrics.cached_tokens.fetch_add(static_cast<std::uint64_t>(cached_tokens_), std::memory_order_relaxed);
   parts_.ticket->push(generation_started{prompt_length_, cached_tokens_});
+}
+
+// The window hides `tokens` by now. The first that is dropped tells that the turn has outgrown its context.
+void session_logic::note_dropped(int tokens) {
+  auto& metrics = *parts_.context->metrics;
+  if (!outgrown_ && fit_.dropped_tokens + tokens > 0) {
+    outgrown_ = true;
+    metrics.contexts_outgrown.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (tokens <= hidden_tokens_)
+    return;
+  metrics.dropped_tokens.fetch_add(static_cast<std::uint64_t>(tokens - hidden_tokens_), std::memory_order_relaxed);
+  hidden_tokens_ = tokens;
+}
+
+int session_logic::context_tokens() const noexcept {
+  return std::min(parts_.request->context_tokens.value_or(parts_.context->context_tokens), parts_.context->context_tokens);
 }
 
 void session_logic::flush(std::vector<generation_event>& events) {
@@ -187,7 +209,8 @@ void session_logic::flush(std::vector<generation_event>& events) {
 }
 
 void session_logic::count_usage() {
-  parts_.ticket->count({prompt_length_, cached_tokens_, counted_tokens_, answer_ ? answer_->reasoning_tokens() : 0});
+  parts_.ticket->count({prompt_length_, cached_tokens_, counted_tokens_, answer_ ? answer_->reasoning_tokens() : 0,
+                        fit_.dropped_tokens + hidden_tokens_});
 }
 
 void session_logic::end_with(finish_reason reason) {
@@ -212,7 +235,7 @@ void session_logic::note_time(std::size_t tokens) {
 void session_logic::check_invariants() const {
   TROUPE_CHECK(prompt_length_ <= static_cast<int>(tokens_.size()) || state_ != state::submitted);
   TROUPE_CHECK(state_ != state::submitted || (answer_ && sampling_));
-  TROUPE_CHECK(tokens_generated_so_far() <= max_new_tokens_ || state_ == state::preparing || state_ == state::ended);
+  TROUPE_CHECK(tokens_generated_so_far() <= fit_.max_new_tokens || state_ == state::preparing || state_ == state::ended);
   TROUPE_CHECK(!ended() || parts_.ticket->ended());
   TROUPE_CHECK(!abandoned_ || ended());
 }

@@ -1,6 +1,6 @@
 // One turn of a conversation, from its prompt to its end: what its session decides.
 //
-// Owns: the turn's tokens (prompt and answer so far), sampling and answer_stream. Promises: the ticket gets one started before
+// Owns: the turn's tokens (prompt, less what the context has no room for, and answer so far), sampling and answer_stream. Promises: the ticket gets one started before
 // the first delta, deltas in order, and one end; each token is shown once, however often the turn is submitted again;
 // resubmission() continues with the next token. A token that comes out of order fails a check.
 // Limits: tokens by the context. One thread, no locks; knows no actor.
@@ -10,6 +10,7 @@
 
 #include "actors/batcher/batch_request.hpp"
 #include "actors/edge_bridge/request_ticket.hpp"
+#include "actors/session/context_choice.hpp"
 #include "actors/support/runtime_context.hpp"
 #include "actors/worker/prepared_prompt.hpp"
 
@@ -60,13 +61,17 @@ private:
   void count_usage();
   void end_with(finish_reason reason);
   void note_time(std::size_t tokens);
+  void note_dropped(int tokens);
+  int context_tokens() const noexcept;
 
   session_parts parts_;
   state state_ = state::preparing;
   request_id id_;
   std::vector<token_id> tokens_; // prompt, then answer; an end token is not kept
   int prompt_length_ = 0;
-  int max_new_tokens_ = 0;
+  context_choice fit_;
+  int hidden_tokens_ = 0; // by the window, so far
+  bool outgrown_ = false;
   int counted_tokens_ = 0; // of the answer, an end token included
   bool started_ = false;
   int cached_tokens_ = 0;

@@ -46,7 +46,9 @@ result<void> check_size(const runtime_context& context, const generation_request
   std::size_t bytes = request.prompt ? request.prompt->size() : 0;
   for (const auto& message : request.messages)
     bytes += message.content.size();
-  const auto most = static_cast<std::size_t>(context.context_tokens) * context.tokens->longest_token_bytes();
+  const bool cut = request.overflow.value_or(context.overflow) != overflow_policy::refuse;
+  const auto tokens = static_cast<std::size_t>(context.context_tokens) * (cut ? limits::window_contexts_max : 1);
+  const auto most = tokens * context.tokens->longest_token_bytes();
   if (bytes > most)
     return fail(errc::context_full, "the prompt has " + std::to_string(bytes) + " bytes; the model's context of " +
                                         std::to_string(context.context_tokens) + " tokens holds at most " +
@@ -80,6 +82,8 @@ result<void> check_request(const generation_request& request) {
   for (const auto& stop : request.stop)
     if (stop.size() > limits::stop_string_bytes_max)
       return too_many("bytes in a stop string", stop.size(), limits::stop_string_bytes_max);
+  if (request.context_tokens && *request.context_tokens < 1)
+    return fail(errc::invalid_argument, "context_tokens is " + std::to_string(*request.context_tokens) + "; it must be positive");
   if (request.max_tokens && *request.max_tokens < 0)
     return fail(errc::invalid_argument, "max_tokens is " + std::to_string(*request.max_tokens) + "; it must not be negative");
   if (request.priority < -limits::priority_max || request.priority > limits::priority_max)

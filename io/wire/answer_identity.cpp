@@ -28,6 +28,8 @@ void write_usage(json_writer& w, const token_usage& usage) {
   w.integer("total_tokens", usage.prompt_tokens + usage.completion_tokens);
   w.key("prompt_tokens_details").begin_object().integer("cached_tokens", usage.cached_tokens).end_object();
   w.key("completion_tokens_details").begin_object().integer("reasoning_tokens", usage.reasoning_tokens).end_object();
+  if (usage.dropped_tokens > 0)
+    w.integer("dropped_tokens", usage.dropped_tokens);
   w.end_object();
 }
 

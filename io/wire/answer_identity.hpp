@@ -16,7 +16,8 @@ struct answer_identity {
 
 std::string_view finish_reason_name(finish_reason reason) noexcept;
 
-// {"prompt_tokens","completion_tokens","total_tokens","prompt_tokens_details","completion_tokens_details"}
+// {"prompt_tokens","completion_tokens","total_tokens","prompt_tokens_details","completion_tokens_details"}, and our own
+// "dropped_tokens" where the context had no room for some
 void write_usage(json_writer& w, const token_usage& usage);
 // {"token","logprob","bytes","top_logprobs"}
 void write_logprob(json_writer& w, const text_logprob& value);

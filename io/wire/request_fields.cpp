@@ -87,6 +87,13 @@ void read_run_options(json_fields& fields, generation_request& out) {
       fields.refuse("prompt_cache_retention", errc::invalid_argument, "'prompt_cache_retention' must be 'in_memory' or '24h'.");
     out.pin_prompt = *retention == "24h";
   }
+  if (const auto overflow = fields.string("context_overflow")) {
+    if (*overflow != "error" && *overflow != "window")
+      fields.refuse("context_overflow", errc::invalid_argument, "'context_overflow' must be 'error' or 'window'.");
+    out.overflow = *overflow == "window" ? overflow_policy::window : overflow_policy::refuse;
+  }
+  if (const auto count = fields.integer("context_tokens", 1, limits::context_tokens_max))
+    out.context_tokens = static_cast<int>(*count);
   for (const std::string_view key : {std::string_view("n"), std::string_view("best_of")}) {
     const auto count = fields.integer(key, int64_min, int64_max);
     if (count && *count != 1)

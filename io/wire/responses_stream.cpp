@@ -17,7 +17,10 @@ void write_response_usage(json_writer& w, const token_usage& usage) {
   w.key("input_tokens_details").begin_object().integer("cached_tokens", usage.cached_tokens).end_object();
   w.integer("output_tokens", usage.completion_tokens);
   w.key("output_tokens_details").begin_object().integer("reasoning_tokens", usage.reasoning_tokens).end_object();
-  w.integer("total_tokens", usage.prompt_tokens + usage.completion_tokens).end_object();
+  w.integer("total_tokens", usage.prompt_tokens + usage.completion_tokens);
+  if (usage.dropped_tokens > 0)
+    w.integer("dropped_tokens", usage.dropped_tokens);
+  w.end_object();
 }
 
 template <class T, class Write>

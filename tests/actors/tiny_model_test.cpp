@@ -119,3 +119,41 @@ TEST_CASE("on the bundled model the same seed gives the same tokens alone, in a 
   CHECK(eventually_shows("troupe_kv_pages{state=\"used\"} 0\n"));
   CHECK(company->drain(5s));
 }
+
+TEST_CASE("an answer goes on beyond its context with the same tokens, undisturbed and after deaths, and says what it dropped") {
+  if (model_folder().empty()) {
+    MESSAGE("skipped: neither models/tiny nor ../shared/tiny-model has a model");
+    return;
+  }
+  auto company = start_tiny();
+  const auto ask_on = [&] {
+    generation_request request;
+    request.messages.push_back({"user", "What can you do?", "", {}, ""});
+    request.max_tokens = 400;
+    request.context_tokens = 128;
+    request.overflow = overflow_policy::window;
+    request.ignore_eos = true;
+    request.enable_thinking = false;
+    request.sampling.temperature = 1.0f;
+    request.sampling.seed = 77;
+    auto sink = std::make_shared<collecting_sink>();
+    static_cast<void>(company->port().submit(std::move(request), sink).value());
+    return sink;
+  };
+  const auto undisturbed = ask_on();
+  REQUIRE(undisturbed->wait_end());
+  REQUIRE(undisturbed->finished());
+  CHECK(undisturbed->finished()->reason == finish_reason::length);
+  CHECK(undisturbed->finished()->usage.completion_tokens == 400);
+  CHECK(undisturbed->finished()->usage.dropped_tokens > 280);
+  for (const auto victim : {actor_kind::batcher, actor_kind::kv_shard, actor_kind::compute_stream}) {
+    CAPTURE(name_of(victim));
+    const auto again = ask_on();
+    for (int looks = 0; looks < 10'000'000 && again->events().size() < 200; ++looks)
+      std::this_thread::yield();
+    CHECK(company->kill(victim, 0));
+    REQUIRE(again->wait_end());
+    CHECK(again->text() == undisturbed->text());
+  }
+  CHECK(company->drain(5s));
+}

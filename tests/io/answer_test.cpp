@@ -100,7 +100,16 @@ TEST_CASE("a chat stream starts with the role, carries deltas, and ends with fin
   CHECK(json_at(data[5], "/usage/total_tokens") == "25");
   CHECK(json_at(data[5], "/usage/prompt_tokens_details/cached_tokens") == "16");
   CHECK(json_at(data[5], "/usage/completion_tokens_details/reasoning_tokens") == "2");
+  CHECK(data[5].find("dropped_tokens") == std::string::npos);
   CHECK(data[6] == "[DONE]");
+}
+
+TEST_CASE("usage tells what the context had no room for") {
+  token_usage cut = usage;
+  cut.dropped_tokens = 300;
+  json_writer w;
+  write_usage(w, cut);
+  CHECK(json_at(w.take(), "/dropped_tokens") == "300");
 }
 
 TEST_CASE("a stream that did not ask for usage has none at all") {

@@ -100,6 +100,14 @@ TEST_CASE("a prompt is pinned by prompt_cache_retention 24h and by nothing else"
   CHECK_FALSE(good(R"("seed":1)").generation.pin_prompt);
 }
 
+TEST_CASE("what happens beyond the context is chosen by context_overflow, and a smaller context by context_tokens") {
+  CHECK_FALSE(good(R"("seed":1)").generation.overflow);
+  CHECK(good(R"("context_overflow":"error")").generation.overflow == overflow_policy::refuse);
+  const auto r = good(R"("context_overflow":"window","context_tokens":512)");
+  CHECK(r.generation.overflow == overflow_policy::window);
+  CHECK(r.generation.context_tokens == 512);
+}
+
 TEST_CASE("each switch for thinking is understood") {
   CHECK(*good(R"("enable_thinking":true)").generation.enable_thinking == true);
   CHECK(*good(R"("chat_template_kwargs":{"enable_thinking":false,"other":1})").generation.enable_thinking == false);
