@@ -71,9 +71,12 @@ struct attention {
         for (int r = 0; r < w.rows; ++r)
           join(w.total + r * w.row_floats, w.chunk + r * w.row_floats, w.dim, c == 0, sees_any(t, r, c));
     }
-    if (!t.partial)
-      for (int r = 0; r < w.rows; ++r)
-        finish(t, r, w.total + r * w.row_floats);
+    if (t.partial)
+      return;
+    for (int r = 0; r < w.rows; ++r)
+      finish(t, r, w.total + r * w.row_floats);
+    if (t.score != attention_score::none)
+      score_positions(t, w);
   }
 
   static void merge(const attention_task& t) noexcept {
@@ -130,6 +133,40 @@ private:
     }
     for (int r = 0; r < w.rows; ++r)
       w.chunk[r * w.row_floats + w.dim + 1] = V::sum(V::load(w.lane_sums + r * width));
+  }
+
+  // Each row's weights once more, now that its highest score and its sum are known, into the task's scores.
+  static void score_positions(const attention_task& t, const workspace& w) noexcept {
+    const int end = t.position + t.tokens;
+    for (int begin = 0; begin < end; begin += attention_block) {
+      const int count = end - begin < attention_block ? end - begin : attention_block;
+      if (w.hides(begin) && begin + count <= w.hidden_end)
+        continue;
+      score_block(t, w, begin, count);
+      for (int r = 0; r < w.rows; ++r) {
+        const int position = t.position + r / t.group;
+        const int seen = position + 1 - begin < count ? position + 1 - begin : count;
+        if (seen <= 0)
+          continue;
+        hide(w, r, w.hidden_begin - begin, t.window.hidden_end(position) - begin, count);
+        add_scores(t, w, r, begin, seen);
+      }
+    }
+  }
+
+  static void add_scores(const attention_task& t, const workspace& w, int r, int begin, int seen) noexcept {
+    float* s = w.scores + static_cast<std::ptrdiff_t>(r) * attention_block;
+    const float* total = w.total + r * w.row_floats + w.dim;
+    float* out = t.scores + (r % t.group) * t.score_stride + begin;
+    const reg highest = V::set(total[0]), sum = V::set(total[1]);
+    const int used = (seen + width - 1) / width * width;
+    for (int i = seen; i < used; ++i)
+      s[i] = lowest;
+    for (int i = 0; i < used; i += width) {
+      const reg weight = V::div(math::exp(V::sub(V::load(s + i), highest)), sum);
+      const reg before = V::load(out + i);
+      V::store(out + i, t.score == attention_score::peak ? V::max(before, weight) : V::add(before, weight));
+    }
   }
 
   static const std::byte* page_at(const attention_task& t, const std::byte* base, int position) noexcept {

@@ -32,6 +32,9 @@ public:
   // Computes unit u of `layer`. scratch [scratch_floats(shape)] belongs to the calling thread.
   void compute(int u, int layer, const attention_rows& rows, const kv_store& kv, const vector_kernels& kernels, float* scratch);
 
+  // What the layers so far have scored of a sequence of the batch, a mean over them and the heads. Empty where not asked.
+  std::vector<float> scores_of(const batch_sequence& sequence) const;
+
   static std::size_t scratch_floats(const hyperparameters& shape) noexcept;
 
 private:
@@ -42,7 +45,15 @@ private:
     int kv_head;
     int chunk_begin, chunk_end;
     int split; // index of the tile's shared partial results, or -1
+    int score; // index in scored_, or -1: then the unit is all of the sequence's tiles, one after the other
     long cost;
+  };
+  // A head's scores of one layer, [head][stride], and behind them their sum over the layers so far.
+  struct scored_sequence {
+    const batch_sequence* sequence;
+    int positions;
+    std::ptrdiff_t stride;
+    std::size_t at; // in scores_
   };
   struct split_tile {
     std::size_t partial; // where in partials_
@@ -50,6 +61,8 @@ private:
   };
 
   void add_tile(const batch_sequence& s, int first, int tokens);
+  void add_scored(const batch_sequence& s);
+  void attend_scored(const unit& n, attention_task t, const vector_kernels& kernels);
   void split_long_tiles();
   attention_task task_of(const unit& n) const;
 
@@ -59,6 +72,10 @@ private:
   std::unique_ptr<std::atomic<int>[]> open_chunks_; // of each split tile in the present layer; who closes the last one merges
   std::size_t open_chunks_size_ = 0;
   float_buffer partials_;
+  std::vector<scored_sequence> scored_;
+  std::size_t scores_size_ = 0;
+  float_buffer scores_;
+  int layers_ = 0; // begun
 };
 
 } // namespace troupe::cpu

@@ -7,6 +7,7 @@
 
 #include "cpu/forward_step.hpp"
 #include "cpu/isa.hpp"
+#include "cpu/kv_compaction.hpp"
 #include "cpu/kv_store.hpp"
 #include "cpu/packed_matrix.hpp"
 #include "cpu/packed_model.hpp"
@@ -68,12 +69,17 @@ public:
       if (auto laid = lay_out(plan, bounds(), batch_, out.sequences); !laid)
         return laid.fault();
       copy_pages(plan);
+      for (const auto& c : plan.compactions)
+        compact(c, model_.source.shape, forward_.rope(), vector_kernels_for(model_.target), kv_, *team_);
       logit_sink sink;
       if (options_.on_logits)
         sink.watch = [&](int i, std::span<const float> logits) { options_.on_logits(sampled(i).step->id, logits); };
       sink.choose = [&](int i, std::span<float> logits) { choose(sampled(i), logits, out.sequences[sampled(i).result]); };
       forward_.run(batch_, sink);
       keep_states(out);
+      for (const auto& s : batch_.sequences)
+        if (s.step->scores != attention_score::none)
+          out.sequences[s.result].scores = forward_.scores_of(s);
     } catch (const std::bad_alloc&) {
       return fail(errc::no_memory, "the step's scratch memory could not be had");
     }
@@ -119,7 +125,7 @@ private:
   void choose(const batch_sequence& s, std::span<float> logits, sequence_result& out) const {
     const int usable = options_.usable_vocabulary > 0 ? std::min(options_.usable_vocabulary, static_cast<int>(logits.size()))
                                                       : static_cast<int>(logits.size());
-    const auto position = static_cast<std::uint64_t>(s.step->position) + s.step->tokens.size();
+    const auto position = static_cast<std::uint64_t>(s.step->evicted + s.step->position) + s.step->tokens.size();
     sampled_token token = sample(logits, usable, *s.step->sampling, s.step->counts, position);
     if (token.token < 0)
       out.fault = fail(errc::device_failed, "the logits hold no number to choose from");

@@ -1,8 +1,9 @@
 #include "cpu/forward_step.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
+
+#include "cpu/rotation.hpp"
 
 namespace troupe::cpu {
 namespace {
@@ -175,26 +176,13 @@ void forward_step::embed(int r) {
   const auto& table = model_.source.token_embedding;
   dequantize_row(table.type, table.row(from.token), row(x_, r, shape_.hidden), shape_.hidden);
 
-  set_rotation(from.position, row(cosine_, r, shape_.head_dim), row(sine_, r, shape_.head_dim));
+  const auto fill = [&](std::int32_t position, const float_buffer& cosine, const float_buffer& sine) {
+    fill_rotation(rope_, rope_.magnitude, shape_.rope.adjacent_pairs, position, row(cosine, r, shape_.head_dim),
+                  row(sine, r, shape_.head_dim));
+  };
+  fill(from.position, cosine_, sine_);
   if (batch_->turned)
-    set_rotation(from.sink_position, row(sink_cosine_, r, shape_.head_dim), row(sink_sine_, r, shape_.head_dim));
-}
-
-void forward_step::set_rotation(std::int32_t position, float* cosine, float* sine) const {
-  const int pairs = shape_.head_dim / 2;
-  for (int i = 0; i < pairs; ++i) {
-    const float angle = static_cast<float>(position) * rope_.frequencies[static_cast<std::size_t>(i)];
-    const float c = std::cos(angle) * rope_.magnitude;
-    const float s = std::sin(angle) * rope_.magnitude;
-    if (shape_.rope.adjacent_pairs) {
-      cosine[2 * i] = cosine[2 * i + 1] = c;
-      sine[2 * i] = -s;
-      sine[2 * i + 1] = s;
-    } else {
-      cosine[i] = c;
-      sine[i] = s;
-    }
-  }
+    fill(from.sink_position, sink_cosine_, sink_sine_);
 }
 
 void forward_step::rotate_and_keep(int layer, int r) {

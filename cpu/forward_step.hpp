@@ -39,6 +39,9 @@ public:
   std::span<const float> hidden_of(int index) const {
     return {row(x_, batch_->sampled[static_cast<std::size_t>(index)], shape_.hidden), static_cast<std::size_t>(shape_.hidden)};
   }
+  const rope_table& rope() const noexcept { return rope_; }
+  // Of a sequence of the last run's batch.
+  std::vector<float> scores_of(const batch_sequence& s) const { return all_units_.scores_of(s); }
   std::size_t state_bytes() const noexcept { return static_cast<std::size_t>(shape_.hidden) * sizeof(float); }
 
 private:
@@ -50,7 +53,6 @@ private:
 
   // The residual stream's first value, and the rotation of the row's position.
   void embed(int row);
-  void set_rotation(std::int32_t position, float* cosine, float* sine) const;
   void rotate_and_keep(int layer, int row);
   // Room for `count` input rows of the group, by one thread; then x [columns] becomes row `index`.
   void open_inputs(const matrix_group& group, int count);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "config/limits.hpp"
+#include "cpu/kv_compaction.hpp"
 
 namespace troupe::cpu {
 namespace {
@@ -15,6 +16,8 @@ std::optional<error> fault_of(const sequence_step& s, const batch_bounds& bounds
     return fail(errc::invalid_argument, "a state that is not of this model");
   if (s.window.sink_pages < 0 || s.window.recent_pages < 0)
     return fail(errc::invalid_argument, "a window of less than no pages");
+  if (s.evicted < 0)
+    return fail(errc::invalid_argument, "less than no tokens were evicted");
   if (s.position < 0 || !s.pages)
     return fail(errc::invalid_argument, "a step without a position or a page table");
   const std::uint64_t end = static_cast<std::uint64_t>(s.position) + s.tokens.size();
@@ -47,6 +50,9 @@ result<void> lay_out(const step_plan& plan, const batch_bounds& bounds, step_bat
   for (const auto& c : plan.copies)
     if (c.from >= bounds.pages || c.to >= bounds.pages)
       return fail(errc::invalid_argument, "page " + std::to_string(std::max(c.from, c.to)) + " is not in the pool");
+  for (const auto& c : plan.compactions)
+    if (auto sound = check_compaction(c, bounds.pages); !sound)
+      return sound;
   if (plan.tokens() > bounds.step_tokens_max)
     return fail(errc::too_large, "a step of " + std::to_string(plan.tokens()) + " tokens; at most " +
                                      std::to_string(bounds.step_tokens_max) + " fit");

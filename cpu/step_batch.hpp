@@ -43,7 +43,7 @@ struct batch_bounds {
 };
 
 // Lays `plan` out in `batch` and fills `results` (the plan's order) with ids and faults. Fails as a whole with
-// errc::invalid_argument where a copy names no page, and errc::too_large beyond step_tokens_max.
+// errc::invalid_argument where a copy or compaction breaks its contract, and errc::too_large beyond step_tokens_max.
 result<void> lay_out(const step_plan& plan, const batch_bounds& bounds, step_batch& batch,
                      std::vector<sequence_result>& results);
 

@@ -13,6 +13,7 @@
 #include "cpu/isa.hpp"
 #include "cpu/kv_layout.hpp"
 #include "model/attention_window.hpp"
+#include "model/backend.hpp"
 
 namespace troupe::cpu {
 
@@ -45,6 +46,9 @@ struct attention_task {
   float* out = nullptr; // [tokens][group][head_dim], rows out_stride apart; written where every chunk is computed here
   std::ptrdiff_t out_stride = 0;
   float* partial = nullptr; // else: [chunk][tokens * group][partial_row(head_dim)], the chunk's numbers, not normalised
+  attention_score score = attention_score::none;
+  float* scores = nullptr; // [group][score_stride], where a score is asked: joined with what is there. Not of partial results
+  std::ptrdiff_t score_stride = 0; // positions, in whole blocks
   float* scratch = nullptr; // [attention_scratch(tokens * group, head_dim)]
 
   int rows() const noexcept { return tokens * group; }

@@ -25,6 +25,13 @@ namespace troupe {
 
 using page_table = std::vector<page_id>;
 
+// How much the tokens of a step attend to each position up to their own, as a mean over heads and all layers but the last.
+enum class attention_score : std::uint8_t {
+  none,
+  peak, // the most that any of them does, by head
+  mass, // the sum over them
+};
+
 // One sequence's part of a step: computes tokens[0..n) at positions position..position+n, given that all earlier positions
 // are already in its pages. With no tokens, but the state that was kept at `position`, only the next token is chosen: exactly
 // the one that computing the prompt would give.
@@ -37,6 +44,8 @@ struct sequence_step {
   bool sample = false;                       // choose the token after tokens.back()
   std::shared_ptr<const sampling_params> sampling; // where sample
   std::vector<token_count> counts;           // where sampling->penalises()
+  std::int32_t evicted = 0;                  // tokens that once stood before `position`: the next one's number counts them
+  attention_score scores = attention_score::none; // answer with them
   bool keep_state = false;                   // where sample: answer with the state that the token is chosen from
   prompt_state_ptr state = {};               // where there are no tokens; of this backend
 };
@@ -46,10 +55,19 @@ struct page_copy {
   page_id to = 0;
 };
 
-// What one step does: copies first, then every sequence. Copies of a step do not overlap.
+// Of a sequence's positions those in `kept` (ascending) remain: the i-th becomes position i, on pages that are the sequence's
+// alone. A step that fails leaves them undefined.
+struct kv_compaction {
+  std::shared_ptr<const page_table> from;
+  std::shared_ptr<const page_table> to; // may have pages of `from`
+  std::vector<std::int32_t> kept;
+};
+
+// What one step does: copies first, then compactions, then every sequence. Copies of a step do not overlap.
 struct step_plan {
   std::uint64_t number = 0;
   std::vector<page_copy> copies;
+  std::vector<kv_compaction> compactions;
   std::vector<sequence_step> sequences;
 
   int tokens() const noexcept {
@@ -65,6 +83,7 @@ struct sequence_result {
   std::optional<sampled_token> token;  // where sample was asked
   std::optional<error> fault;          // this sequence failed; the others' results stand
   prompt_state_ptr state = {};         // where keep_state was asked and the backend keeps any
+  std::vector<float> scores = {};      // where asked: [position + tokens.size()]
 };
 
 struct step_result {

@@ -110,6 +110,33 @@ std::vector<std::vector<float>> reference_model::feed_all(std::span<const token_
   return multiply(weights_.output, hidden_states(tokens));
 }
 
+std::vector<std::vector<std::vector<std::vector<float>>>> reference_model::feed_weights(std::span<const token_id> tokens) {
+  std::vector<std::vector<std::vector<std::vector<float>>>> out(
+      weights_.layers.size(), std::vector<std::vector<std::vector<float>>>(index(weights_.shape.heads)));
+  watch_ = &out;
+  hidden_states(tokens);
+  watch_ = nullptr;
+  return out;
+}
+
+void reference_model::keep(std::span<const int> kept) {
+  const std::size_t width = index(weights_.shape.head_dim), kv_width = index(weights_.shape.kv_width());
+  for (std::size_t layer = 0; layer < keys_.size(); ++layer) {
+    std::vector<float> keys, values;
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      const auto key = keys_[layer].begin() + kept[i] * static_cast<std::ptrdiff_t>(kv_width);
+      const auto value = values_[layer].begin() + kept[i] * static_cast<std::ptrdiff_t>(kv_width);
+      keys.insert(keys.end(), key, key + static_cast<std::ptrdiff_t>(kv_width));
+      values.insert(values.end(), value, value + static_cast<std::ptrdiff_t>(kv_width));
+      for (std::size_t at = keys.size() - kv_width; at < keys.size(); at += width)
+        turn({keys.data() + at, width}, static_cast<int>(i) - kept[i], 1.0f);
+    }
+    keys_[layer] = std::move(keys);
+    values_[layer] = std::move(values);
+  }
+  position_ = static_cast<int>(kept.size());
+}
+
 reference_model::matrix reference_model::hidden_states(std::span<const token_id> tokens) {
   TROUPE_CHECK(!tokens.empty());
   matrix x;
@@ -125,13 +152,13 @@ reference_model::matrix reference_model::hidden_states(std::span<const token_id>
   return normalised(x, weights_.output_norm, weights_.shape.norm_epsilon);
 }
 
-// Rotates the pairs of one head vector by its position's angles (Su et al. 2021).
-void reference_model::turn(std::span<float> head, int position) const {
+// Rotates the pairs of one head vector by its position's angles (Su et al. 2021), times `magnitude`.
+void reference_model::turn(std::span<float> head, int position, float magnitude) const {
   const std::size_t pairs = head.size() / 2;
   for (std::size_t i = 0; i < pairs; ++i) {
     const float angle = static_cast<float>(position) * rope_.frequencies[i];
-    const float cosine = std::cos(angle) * rope_.magnitude;
-    const float sine = std::sin(angle) * rope_.magnitude;
+    const float cosine = std::cos(angle) * magnitude;
+    const float sine = std::sin(angle) * magnitude;
     float& a = weights_.shape.rope.adjacent_pairs ? head[2 * i] : head[i];
     float& b = weights_.shape.rope.adjacent_pairs ? head[2 * i + 1] : head[i + pairs];
     const float turned = a * cosine - b * sine;
@@ -161,7 +188,7 @@ void reference_model::attend(std::size_t layer, matrix& x) {
       const std::span<float> head(row.data() + at, width);
       if (!norm.empty()) // qwen3: each head is normalised before it is turned
         normalise(head, norm, shape.norm_epsilon);
-      turn(head, position);
+      turn(head, position, rope_.magnitude);
     }
   };
 
@@ -185,6 +212,8 @@ void reference_model::attend(std::size_t layer, matrix& x) {
         scores[index(s)] = hidden ? -HUGE_VALF : dot(query, key, width) / std::sqrt(static_cast<float>(width));
       }
       softmax(scores);
+      if (watch_)
+        (*watch_)[layer][h].push_back(scores);
       float* out = mixed[t].data() + h * width;
       for (std::size_t s = 0; s < scores.size(); ++s)
         for (std::size_t i = 0; i < width; ++i)

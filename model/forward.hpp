@@ -27,6 +27,10 @@ public:
   std::vector<float> feed(std::span<const token_id> tokens);
   // The same, with the logits after every token. [tokens][vocabulary]
   std::vector<std::vector<float>> feed_all(std::span<const token_id> tokens);
+  // Lets go of every position but those in `kept` (ascending); the i-th becomes position i, its keys turned to it.
+  void keep(std::span<const int> kept);
+  // Computes `tokens` as feed() does, for their attention alone. [layer][head][token][position up to its own]
+  std::vector<std::vector<std::vector<std::vector<float>>>> feed_weights(std::span<const token_id> tokens);
   void reset();
   int position() const noexcept { return position_; }
 
@@ -36,7 +40,7 @@ private:
   matrix hidden_states(std::span<const token_id> tokens); // after the last layer and norm; advances position_
   void attend(std::size_t layer, matrix& x);
   void feed_forward(std::size_t layer, matrix& x);
-  void turn(std::span<float> head, int position) const;
+  void turn(std::span<float> head, int position, float magnitude) const;
 
   const model_weights& weights_;
   attention_window window_;
@@ -44,6 +48,7 @@ private:
   int position_ = 0;
   std::vector<std::vector<float>> keys_;   // per layer: [position][kv_width], after RoPE
   std::vector<std::vector<float>> values_; // per layer: [position][kv_width]
+  std::vector<std::vector<std::vector<std::vector<float>>>>* watch_ = nullptr; // what feed_weights() fills
 };
 
 } // namespace troupe
