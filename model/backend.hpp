@@ -58,6 +58,7 @@ struct page_copy {
 // Of a sequence's positions those in `kept` (ascending) remain: the i-th becomes position i, on pages that are the sequence's
 // alone. A step that fails leaves them undefined.
 struct kv_compaction {
+  request_id id;
   std::shared_ptr<const page_table> from;
   std::shared_ptr<const page_table> to; // may have pages of `from`
   std::vector<std::int32_t> kept;

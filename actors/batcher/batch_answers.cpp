@@ -62,7 +62,7 @@ batch_actions batch_schedule::answered(const pages_reserved& answer) {
   s->reservation_failures = 0;
   affinity_.correct(s->beginnings, answer.shared_tokens, answer.shard);
   TROUPE_CHECK(s->published % limits::page_tokens == 0 && s->published < s->length());
-  TROUPE_CHECK(s->has_room() && s->computed < s->length() + (s->kept_state ? 1 : 0));
+  TROUPE_CHECK((has_room(*s) || s->budgeted()) && s->computed < s->length() + (s->kept_state ? 1 : 0));
   if (s->cached_tokens < 0) {
     s->cached_tokens = std::min(answer.cached_tokens, s->request.prompt_length);
     counters_.prompt_tokens += static_cast<std::uint64_t>(s->request.prompt_length);
@@ -103,7 +103,7 @@ batch_actions batch_schedule::answered(const pages_refused& answer) {
   if (!ask->reservation) {
     s->growing = false;
     s->grow_refused = true;
-    s->own_pages = s->own_pages || s->replacing > 0;
+    s->own_pages = s->own_pages || s->replacing > 0 || s->shares_in_vain();
     s->replacing = 0;
     if (answer.fault.code == errc::not_found) { // the shard forgot the lease: the pages may be another's by now
       leases_.erase(s->lease);

@@ -37,16 +37,19 @@ double batch_schedule::rank(const batch_sequence& s) const {
 
 int batch_schedule::length_max(const batch_sequence& s) const {
   const std::int64_t asked = std::int64_t{s.request.prompt_length} + s.request.max_new_tokens;
-  if (s.windowed())
+  if (s.keeps_private())
     return static_cast<int>(asked);
   // The last token is chosen from those before it and never computed itself.
   const auto held = std::int64_t{pages_max(s.request)} * limits::page_tokens + 1;
   return static_cast<int>(std::min({asked, std::int64_t{s.request.context_tokens}, held}));
 }
 
+int batch_schedule::computed_max(const batch_sequence& s) const {
+  return s.request.max_new_tokens == 0 ? s.length() : std::max(s.length(), length_max(s) - 1);
+}
+
 int batch_schedule::held_max(const batch_sequence& s) const {
-  const int most = s.request.max_new_tokens == 0 ? s.length() : std::max(s.length(), length_max(s) - 1);
-  return std::min(most, pages_max(s.request) * limits::page_tokens);
+  return std::min(computed_max(s), pages_max(s.request) * limits::page_tokens);
 }
 
 int batch_schedule::first_need(const batch_sequence& s) const {
@@ -72,7 +75,7 @@ void batch_schedule::admit(batch_actions& out) {
       return;
     const auto need = first_need(s);
     reserve_pages ask{*shard, next_lease_++, s.request.id, sought(s), s.request.salt, need, headroom(*shard),
-                      config_.prompt_states && !s.windowed() && s.request.max_new_tokens > 0};
+                      config_.prompt_states && !s.keeps_private() && s.request.max_new_tokens > 0};
     std::erase(waiting_, &s);
     running_.push_back(&s);
     s.state = sequence_state::reserving;
@@ -134,7 +137,8 @@ std::uint32_t batch_schedule::headroom(std::uint32_t shard) const {
   for (const auto* s : running_) {
     if (s->state != sequence_state::running || s->lease == 0 || s->shard != shard || s->ended)
       continue;
-    const auto soon = std::min<std::int64_t>(held_max(*s), std::int64_t{s->length()} + config_.admission_lookahead_tokens);
+    const auto soon =
+        std::min<std::int64_t>(held_max(*s), std::int64_t{s->length()} - s->evicted + config_.admission_lookahead_tokens);
     const auto ask = shards_[shard].asks.find(s->lease);
     const auto have =
         static_cast<std::uint32_t>(s->pages->size()) + (ask == shards_[shard].asks.end() ? 0 : ask->second.pages);
@@ -166,16 +170,19 @@ void batch_schedule::grow_running(batch_actions& out) {
     if (s.state != sequence_state::running || s.ended || s.growing || s.preempt || s.pages_lost)
       continue;
     if (s.grow_refused && s.asked_at_change == shards_[s.shard].changes) {
-      if (!s.has_room())
+      if (!has_room(s))
         make_room(s, out);
       continue;
     }
     const int room = s.capacity();
-    const int want = std::min(held_max(s), s.length() + limits::page_tokens); // a page ahead, so that decode need not wait
+    const int must = room_wanted(s);
+    // A page ahead, so that decode need not wait.
+    const int want = std::max(std::min(held_max(s), s.length() - s.evicted + limits::page_tokens), s.budgeted() ? must : 0);
     if (room < want) {
-      const int need = room < s.length() ? std::min(s.length(), want) : want;
-      ask_growth(s, {s.shard, s.lease, s.request.id, need, held_max(s)},
-                 pages_for(need) - static_cast<std::uint32_t>(s.pages->size()), out);
+      const auto pages = pages_for(room < must ? std::min(must, want) : want) - static_cast<std::uint32_t>(s.pages->size());
+      const int held = s.lease_pages * limits::page_tokens;
+      const int need = held + static_cast<int>(pages) * limits::page_tokens;
+      ask_growth(s, {s.shard, s.lease, s.request.id, need, std::max(need, held_max(s))}, pages, out);
     } else if (s.windowed()) {
       turn_ring(s, out);
     }
@@ -232,7 +239,7 @@ void batch_schedule::release(batch_sequence& s, batch_actions& out) {
   if (s.lease == 0)
     return;
   release_pages message{s.shard, s.lease, s.request.id, s.published, {}};
-  if (s.state == sequence_state::running && !s.turned())
+  if (s.state == sequence_state::running && !s.turned() && s.evicted == 0)
     message.tokens = s.slice(s.published, std::max(s.published, shareable(s, s.in_pages())));
   affinity_.learn(s.beginnings, s.published, s.published + static_cast<int>(message.tokens.size()), s.shard);
   leases_.erase(s.lease);
@@ -251,7 +258,7 @@ void batch_schedule::send_release(release_pages message, batch_actions& out) {
 // Whole pages as they are filled; at the prompt's end the page in part full, too.
 void batch_schedule::publish(batch_sequence& s, prompt_state_ptr state, batch_actions& out) {
   const bool at_end = s.computed == s.length();
-  const int end = s.windowed() ? s.published : at_end ? s.computed : whole_pages(s.computed);
+  const int end = s.keeps_private() ? s.published : at_end ? s.computed : whole_pages(s.computed);
   if (end <= s.published && !s.copied)
     return;
   publish_pages told{s.shard, s.lease, s.request.id, s.published, s.slice(s.published, std::max(end, s.published)), s.copied};

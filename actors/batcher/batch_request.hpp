@@ -1,5 +1,6 @@
 // What the batcher is asked for, and what it wants done: plain values on either side of batch_schedule.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,6 +26,8 @@ struct batch_request {
   int context_tokens = 0;                 // prompt and answer together never exceed it, unless there is a window
   attention_window window = {};           // bounded: what it hides is let go, and the sequence goes on
   int ring_pages = 0;                     // then: pages behind the sinks that it holds at most; more than window.recent_pages
+  int budget_tokens = 0;                  // whole pages; once as many are held, some are evicted and the sequence goes on; 0: none
+  int keep_percent = 70;                  // of them that then stay
   std::vector<token_id> end_tokens;       // at most limits::end_tokens_max
   bool ignore_eos = false;                // go on past end_tokens (they then count as any token)
   std::shared_ptr<const sampling_params> sampling;
@@ -33,13 +36,15 @@ struct batch_request {
   std::uint64_t salt = 0;                 // of the tenant, derived by the server; pages are shared under equal salts only
   std::optional<std::uint64_t> affinity;  // requests of equal affinity prefer one shard; absent: where their beginning lies
   bool pin = false;                       // keep the prompt's pages longer than others
+
+  int keep_tokens() const noexcept { return std::max(1, budget_tokens * keep_percent / 100); }
 };
 
 struct batch_usage {
   int prompt_tokens = 0;
   int cached_tokens = 0;     // of the prompt, found in the prefix cache when the request was first admitted
   int completion_tokens = 0; // the end token included
-  int dropped_tokens = 0;    // of prompt and answer, that the window hid at last
+  int dropped_tokens = 0;    // of prompt and answer, that a window hides by now or that were evicted
 };
 
 enum class sequence_end {

@@ -36,13 +36,16 @@ std::optional<error> batch_schedule::refusal(const batch_request& r) const {
   if (r.priority < -limits::priority_max || r.priority > limits::priority_max)
     return fail(errc::invalid_argument, "priority is outside -" + std::to_string(limits::priority_max) + ".." +
                                             std::to_string(limits::priority_max));
+  if (auto why = budget_refusal(r))
+    return why;
   if (auto why = window_refusal(r))
     return why;
-  if (!r.window.bounded() && r.prompt_length > r.context_tokens - (r.max_new_tokens > 0 ? 1 : 0))
+  const bool goes_on = r.window.bounded() || r.budget_tokens > 0;
+  if (!goes_on && r.prompt_length > r.context_tokens - (r.max_new_tokens > 0 ? 1 : 0))
     return fail(errc::context_full, "the prompt has " + std::to_string(r.prompt_length) + " tokens, the context holds " +
                                         std::to_string(r.context_tokens));
   const auto pages = *std::min_element(config_.shard_pages.begin(), config_.shard_pages.end());
-  if (!r.window.bounded() && pages_for(static_cast<int>(r.tokens->size())) > pages)
+  if (!goes_on && pages_for(static_cast<int>(r.tokens->size())) > pages)
     return fail(errc::no_memory, "the prompt has " + std::to_string(r.tokens->size()) + " tokens, the KV memory holds " +
                                      std::to_string(pages * static_cast<std::uint32_t>(limits::page_tokens)) + " a sequence");
   const auto fresh = std::count_if(sequences_.begin(), sequences_.end(), [](const auto& entry) {
@@ -186,7 +189,7 @@ void batch_schedule::check_invariants() const {
     case sequence_state::waiting: TROUPE_CHECK(s.lease == 0 && !s.pages && !s.in_step && s.computed == 0); break;
     case sequence_state::reserving: TROUPE_CHECK(s.lease != 0 && !s.pages && !s.in_step); break;
     case sequence_state::running:
-      TROUPE_CHECK(s.pages && (s.lease != 0) == !s.pages_lost && s.computed <= s.capacity());
+      TROUPE_CHECK(s.pages && (s.lease != 0) == !s.pages_lost && s.position() <= s.capacity());
       TROUPE_CHECK(!s.pages_lost || s.in_step);
       if (!s.pages_lost) // what is not published yet may be written: by one sequence alone
         for (std::size_t i = static_cast<std::size_t>(s.published / limits::page_tokens); i < s.pages->size(); ++i)

@@ -62,6 +62,9 @@ struct batch_schedule_stats {
   std::uint64_t cached_tokens = 0; // of those
   std::uint64_t resumed = 0;       // sequences that began with no forward pass
   std::uint64_t spilled = 0;       // admitted away from the shard that knows their beginning, for want of room there
+  std::uint64_t evictions = 0;      // of tokens, from sequences at their budget
+  std::uint64_t evicted_tokens = 0;
+  std::uint64_t reread_tokens = 0;  // that their scores took
   std::uint64_t preemptions = 0;
   std::uint64_t requeued = 0;      // by a shard's loss
   std::uint64_t late_answers = 0;
@@ -145,6 +148,7 @@ private:
   void send_release(release_pages message, batch_actions& out);
   void publish(batch_sequence& s, prompt_state_ptr state, batch_actions& out);
   int length_max(const batch_sequence& s) const; // prompt and answer
+  int computed_max(const batch_sequence& s) const; // of those
   int held_max(const batch_sequence& s) const;   // tokens that its pages can come to hold at a time
   double rank(const batch_sequence& s) const;
   void ask_growth(batch_sequence& s, grow_pages ask, std::uint32_t pages, batch_actions& out);
@@ -153,8 +157,17 @@ private:
   std::optional<error> window_refusal(const batch_request& request) const;
   int pages_max(const batch_request& request) const;            // that a sequence may hold
   int shareable(const batch_sequence& s, int tokens) const;     // of the first `tokens`, those that others may find
+  bool has_room(const batch_sequence& s) const;
   std::shared_ptr<const std::vector<token_id>> sought(const batch_sequence& s) const;
   void turn_ring(batch_sequence& s, batch_actions& out);
+
+  // batch_eviction.cpp: sequences that exceed their budget
+  std::optional<error> budget_refusal(const batch_request& request) const;
+  int room_wanted(const batch_sequence& s) const;
+  int reading_rows() const;
+  sequence_step reading_of(const batch_sequence& s) const;
+  void take_scores(batch_sequence& s, const std::vector<float>& scores);
+  kv_compaction evict(batch_sequence& s);
 
   // batch_answers.cpp: answers, losses and returns of shards
   void note(std::uint32_t shard, const shard_report& report);
@@ -166,7 +179,7 @@ private:
   void advance(batch_actions& out);
   void start_step(batch_actions& out);
   bool runnable(const batch_sequence& s) const;
-  void add_to_plan(step_plan& plan, batch_sequence& s, int tokens);
+  int add_to_plan(step_plan& plan, batch_sequence& s, int most);
   void take_result(batch_sequence& s, const sequence_step& part, const sequence_result& result, batch_actions& out);
   void take_token(batch_sequence& s, sampled_token token, batch_actions& out);
   void settle(batch_sequence& s, batch_actions& out);

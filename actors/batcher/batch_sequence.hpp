@@ -39,10 +39,17 @@ struct batch_sequence {
   int computed = 0;                        // tokens whose keys and values are in the pages, once the copy is made
   int published = 0;                       // of those, told to the shard; whole pages
   int lease_pages = 0;
-  // Where there is a window, nothing is published before the end: what is published may not be written again.
+  // Where there is a window or a budget, nothing is published before the end: what is published may not be written again.
   int ring_tail = 0;      // pages before it, but for the sinks, are not read any more
   int replacing = 0;      // shared pages from ring_tail on for which the growth under way asks others
-  bool own_pages = false; // there were none: the next try shares the sinks alone
+  bool own_pages = false; // there were none: the next try shares nothing but a window's sinks
+
+  // Where there is a budget. The position of a token is its number, less those evicted.
+  int evicted = 0;
+  std::vector<int> held;     // after an eviction: the tokens that stayed, by position; those behind them follow without gap
+  int read_again = 0;        // positions, for the next eviction
+  std::vector<float> scores; // so far
+  bool moving = false;       // the step in flight moves what stayed
   std::optional<page_copy> copy;           // to be made by the next step
   bool copied = false;                     // that step has ended; the shard is not told yet
   prompt_state_ptr kept_state;             // all is computed, and the next token is chosen from this
@@ -72,14 +79,31 @@ struct batch_sequence {
   bool windowed() const noexcept { return request.window.bounded(); }
   int shared_pages() const noexcept { return published / limits::page_tokens; }
   bool turned() const noexcept { return ring_tail > request.window.sink_pages; }
+  bool budgeted() const noexcept { return request.budget_tokens > 0; }
+  bool keeps_private() const noexcept { return windowed() || budgeted(); }
+  int position() const noexcept { return computed - evicted; } // of the next token to compute
+  int token_at(int at) const noexcept {
+    const auto i = static_cast<std::size_t>(at);
+    return i < held.size() ? held[i] : at + evicted;
+  }
+  bool eviction_due() const noexcept { return budgeted() && position() == request.budget_tokens && remaining() > 0; }
+  // It holds pages that it can't write, beside as many as it needs.
+  bool shares_in_vain() const noexcept {
+    return budgeted() && ((eviction_due() && shared_pages() > 0) || lease_pages > static_cast<int>(pages->size()));
+  }
   // Tokens that the next step may compute.
-  int room() const noexcept { return std::min(remaining(), capacity() - computed); }
-  bool has_room() const noexcept { return capacity() >= length() || (windowed() && capacity() > computed); }
+  int room() const noexcept {
+    const int until_eviction = budgeted() ? request.budget_tokens - position() : remaining();
+    return std::min({remaining(), capacity() - position(), until_eviction});
+  }
   void drop_pages() noexcept {
     pages.reset();
     copy.reset();
     kept_state.reset();
-    computed = published = lease_pages = ring_tail = replacing = 0;
+    computed = published = lease_pages = ring_tail = replacing = evicted = read_again = 0;
+    held.clear();
+    scores.clear();
+    moving = false;
     growing = grow_refused = copied = preempt = pages_lost = false;
   }
   int capacity() const noexcept { return pages ? static_cast<int>(pages->size()) * limits::page_tokens : 0; }
@@ -101,7 +125,7 @@ struct batch_sequence {
   }
   batch_usage usage() const noexcept {
     const int hidden = std::max(0, request.window.hidden_end(length() - 1) - request.window.sinks());
-    return {request.prompt_length, cached_tokens > 0 ? cached_tokens : 0, generated(), hidden};
+    return {request.prompt_length, cached_tokens > 0 ? cached_tokens : 0, generated(), hidden + evicted};
   }
 };
 

@@ -15,7 +15,7 @@ void batch_schedule::advance(batch_actions& out) {
 }
 
 bool batch_schedule::runnable(const batch_sequence& s) const {
-  return s.state == sequence_state::running && !s.ended && !s.preempt && !s.pages_lost && s.has_room();
+  return s.state == sequence_state::running && !s.ended && !s.preempt && !s.pages_lost && has_room(s);
 }
 
 namespace {
@@ -31,16 +31,22 @@ void batch_schedule::start_step(batch_actions& out) {
   if (step_ || !compute_ready_)
     return;
   std::vector<batch_sequence*> decodes, prefills;
+  batch_sequence* reading = nullptr; // one a step
   batch_sequence* suspect = nullptr;
   for (batch_sequence* s : running_)
     if (runnable(*s)) {
-      (s->remaining() <= 1 ? decodes : prefills).push_back(s);
       if (s->suspect && !suspect)
         suspect = s;
+      if (s->eviction_due() && s->read_again < s->request.budget_tokens) {
+        if (!reading || s->last_step < reading->last_step)
+          reading = s;
+        continue;
+      }
+      (s->remaining() <= 1 ? decodes : prefills).push_back(s);
     }
   auto plan = std::make_shared<step_plan>();
   if (suspect) {
-    add_to_plan(*plan, *suspect, std::min(suspect->room(), config_.step_tokens));
+    add_to_plan(*plan, *suspect, config_.step_tokens);
   } else {
     // Where there are more decodes than fit, those that waited longest go first, and prefill keeps an eighth.
     std::stable_sort(decodes.begin(), decodes.end(), [](const auto* a, const auto* b) { return a->last_step < b->last_step; });
@@ -48,17 +54,16 @@ void batch_schedule::start_step(batch_actions& out) {
       return std::pair(rank(*a), a->serial) < std::pair(rank(*b), b->serial);
     });
     int left = config_.step_tokens;
+    if (reading)
+      left -= add_to_plan(*plan, *reading, left);
     const int kept = prefills.empty() || left == 1 ? 0 : std::max(1, left / 8);
     auto next = decodes.begin();
     for (; next != decodes.end() && left > kept; ++next, --left)
-      add_to_plan(*plan, **next, (*next)->remaining());
-    for (auto s = prefills.begin(); s != prefills.end() && left > 0; ++s) {
-      const int n = std::min((*s)->room(), left);
-      add_to_plan(*plan, **s, n);
-      left -= n;
-    }
+      add_to_plan(*plan, **next, 1);
+    for (auto s = prefills.begin(); s != prefills.end() && left > 0; ++s)
+      left -= add_to_plan(*plan, **s, left);
     for (; next != decodes.end() && left > 0; ++next, --left)
-      add_to_plan(*plan, **next, (*next)->remaining());
+      add_to_plan(*plan, **next, 1);
   }
   if (plan->sequences.empty())
     return;
@@ -68,25 +73,36 @@ void batch_schedule::start_step(batch_actions& out) {
   out.emplace_back(run_step{step_});
 }
 
-void batch_schedule::add_to_plan(step_plan& plan, batch_sequence& s, int tokens) {
+// At most `most` tokens; the answer is how many.
+int batch_schedule::add_to_plan(step_plan& plan, batch_sequence& s, int most) {
+  s.in_step = true;
+  s.last_step = next_step_;
+  if (s.copy)
+    plan.copies.push_back(*s.copy);
+  if (s.eviction_due()) {
+    if (s.read_again < s.request.budget_tokens) {
+      plan.sequences.push_back(reading_of(s));
+      return static_cast<int>(plan.sequences.back().tokens.size());
+    }
+    plan.compactions.push_back(evict(s));
+  }
+  const int tokens = std::min(s.room(), most);
   sequence_step part;
   part.id = s.request.id;
   part.tokens = s.slice(s.computed, s.computed + tokens);
-  part.position = s.computed;
+  part.position = s.position();
+  part.evicted = s.evicted;
   part.pages = s.pages;
   part.window = s.request.window;
   part.sample = tokens == s.remaining() && s.request.max_new_tokens > 0;
   if (part.sample) {
     part.sampling = s.request.sampling;
     part.counts = s.counts;
-    part.keep_state = config_.prompt_states && tokens > 0 && reads_prompt(s, tokens) && !s.windowed();
+    part.keep_state = config_.prompt_states && tokens > 0 && reads_prompt(s, tokens) && !s.keeps_private();
     part.state = s.kept_state;
   }
-  if (s.copy)
-    plan.copies.push_back(*s.copy);
   plan.sequences.push_back(std::move(part));
-  s.in_step = true;
-  s.last_step = next_step_;
+  return tokens;
 }
 
 batch_actions batch_schedule::step_done(const step_result& done) {
@@ -117,13 +133,19 @@ void batch_schedule::take_result(batch_sequence& s, const sequence_step& part, c
     return;
   }
   const int n = static_cast<int>(part.tokens.size());
-  const bool prefill = reads_prompt(s, n);
-  (prefill ? counters_.prefill_tokens : counters_.decode_tokens) += static_cast<std::uint64_t>(n);
   s.step_failures = 0;
   s.suspect = false;
-  s.computed += n;
   s.copied = s.copied || s.copy;
   s.copy.reset();
+  if (part.scores != attention_score::none) {
+    counters_.reread_tokens += static_cast<std::uint64_t>(n);
+    take_scores(s, result.scores);
+    return;
+  }
+  s.moving = false;
+  const bool prefill = reads_prompt(s, n);
+  (prefill ? counters_.prefill_tokens : counters_.decode_tokens) += static_cast<std::uint64_t>(n);
+  s.computed += n;
   counters_.resumed += s.kept_state != nullptr;
   s.kept_state.reset();
   if (s.ended)
@@ -191,6 +213,7 @@ void batch_schedule::fail_step(const error* blame, batch_actions& out) {
       if (++s->step_failures >= limits::step_failures_max && !s->ended)
         fail_request(*s, fail(errc::device_failed, "the compute device failed twice: " + blame->message), out);
     }
+    s->preempt = s->preempt || s->moving; // its pages are undefined
     settle(*s, out);
   }
 }

@@ -1,4 +1,4 @@
-// Sequences with a window: what they hold at most, publish, and how their pages are used again.
+// Sequences with a window or a budget: what they hold at most and share; and how a window's pages are used again.
 #include <algorithm>
 
 #include "actors/batcher/batch_schedule.hpp"
@@ -7,12 +7,12 @@
 namespace troupe {
 
 std::optional<error> batch_schedule::window_refusal(const batch_request& r) const {
-  if (!r.window.bounded())
+  if (!r.window.bounded() && r.budget_tokens == 0)
     return std::nullopt;
-  if (r.window.sink_pages < 0 || r.ring_pages <= r.window.recent_pages)
+  if (r.window.bounded() && (r.window.sink_pages < 0 || r.ring_pages <= r.window.recent_pages))
     return fail(errc::invalid_argument, "a window needs a page more than it shows");
   if (pages_max(r) > pages_max({}))
-    return fail(errc::no_memory, "the window has " + std::to_string(pages_max(r)) + " pages, the KV memory holds " +
+    return fail(errc::no_memory, "the context has " + std::to_string(pages_max(r)) + " pages, the KV memory holds " +
                                      std::to_string(pages_max({})) + " a sequence");
   if (r.prompt_length > limits::context_tokens_max - r.max_new_tokens)
     return fail(errc::context_full, "prompt and answer exceed " + std::to_string(limits::context_tokens_max) + " tokens");
@@ -20,14 +20,24 @@ std::optional<error> batch_schedule::window_refusal(const batch_request& r) cons
 }
 
 int batch_schedule::pages_max(const batch_request& r) const {
-  const auto smallest = static_cast<int>(*std::min_element(config_.shard_pages.begin(), config_.shard_pages.end()));
-  return r.window.bounded() ? r.window.sink_pages + r.ring_pages : smallest;
+  if (r.window.bounded())
+    return r.window.sink_pages + r.ring_pages;
+  if (r.budget_tokens > 0)
+    return static_cast<int>(pages_for(r.budget_tokens + reading_rows()));
+  return static_cast<int>(*std::min_element(config_.shard_pages.begin(), config_.shard_pages.end()));
+}
+
+// The next step can compute something. (A windowed sequence goes on page by page.)
+bool batch_schedule::has_room(const batch_sequence& s) const {
+  return s.capacity() >= room_wanted(s) || (s.keeps_private() && !s.eviction_due() && s.room() > 0);
 }
 
 // What lies within the window is as it would be without one, so others may have it; what comes later is the sequence's alone.
 int batch_schedule::shareable(const batch_sequence& s, int tokens) const {
   const auto& window = s.request.window;
-  return window.bounded() ? std::min(tokens, (window.sink_pages + window.recent_pages) * limits::page_tokens) : tokens;
+  if (window.bounded())
+    return std::min(tokens, (window.sink_pages + window.recent_pages) * limits::page_tokens);
+  return s.budgeted() ? std::min(tokens, s.request.budget_tokens) : tokens;
 }
 
 // The beginning that others' pages may stand for.
@@ -40,7 +50,7 @@ std::shared_ptr<const std::vector<token_id>> batch_schedule::sought(const batch_
 // ones in place of those that it shares with others. The step in flight began at `computed`, too, and sees no more.
 void batch_schedule::turn_ring(batch_sequence& s, batch_actions& out) {
   const auto size = static_cast<int>(s.pages->size());
-  const auto wanted = static_cast<int>(pages_for(std::min(length_max(s) - 1, s.length() + limits::page_tokens)));
+  const auto wanted = static_cast<int>(pages_for(std::min(computed_max(s), s.length() + limits::page_tokens)));
   const int unread = s.computed / limits::page_tokens - s.request.window.recent_pages + 1; // pages before it, but for the sinks
   const int end = std::min(unread, s.ring_tail + wanted - size);
   if (s.ring_tail >= end)

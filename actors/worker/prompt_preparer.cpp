@@ -47,7 +47,7 @@ result<void> check_size(const runtime_context& context, const generation_request
   for (const auto& message : request.messages)
     bytes += message.content.size();
   const bool cut = request.overflow.value_or(context.overflow) != overflow_policy::refuse;
-  const auto tokens = static_cast<std::size_t>(context.context_tokens) * (cut ? limits::window_contexts_max : 1);
+  const auto tokens = static_cast<std::size_t>(context.context_tokens) * (cut ? limits::overflow_contexts_max : 1);
   const auto most = tokens * context.tokens->longest_token_bytes();
   if (bytes > most)
     return fail(errc::context_full, "the prompt has " + std::to_string(bytes) + " bytes; the model's context of " +

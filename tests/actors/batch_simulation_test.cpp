@@ -17,7 +17,7 @@ constexpr std::uint64_t seeds = 150;
 
 struct totals {
   std::uint64_t requests = 0, finished = 0, failed = 0, cancelled = 0, preemptions = 0, requeued = 0, late = 0,
-                failed_steps = 0, cached = 0, restarts = 0, resumed = 0, copied = 0, growth = 0, refusals = 0, queue_full = 0, outgrown = 0;
+                failed_steps = 0, cached = 0, restarts = 0, resumed = 0, copied = 0, growth = 0, refusals = 0, queue_full = 0, outgrown = 0, evictions = 0;
 };
 
 class simulation {
@@ -143,6 +143,10 @@ private:
       r.window = {below(3), 1 + below(4)};
       r.ring_pages = r.window.recent_pages + 1 + below(3);
       r.max_new_tokens *= 3;
+    } else if (below(5) == 0) {
+      r.budget_tokens = limits::page_tokens * (2 + below(5));
+      r.keep_percent = 10 + below(80);
+      r.max_new_tokens *= 2;
     }
     for (int i = below(3); i > 0; --i)
       r.end_tokens.push_back(below(vocabulary));
@@ -187,6 +191,7 @@ private:
     stats_.failed_steps += life.failed_steps;
     stats_.cached_tokens += life.cached_tokens;
     stats_.resumed += life.resumed;
+    stats_.evictions += life.evictions;
   }
 
   void judge(totals& sum) {
@@ -217,6 +222,7 @@ private:
     sum.failed_steps += stats_.failed_steps;
     sum.cached += stats_.cached_tokens;
     sum.resumed += stats_.resumed;
+    sum.evictions += stats_.evictions;
     sum.restarts += restarts_;
     for (std::uint32_t i = 0; i < world_.shard_count(); ++i) {
       sum.growth += world_.memory(i).stats().growths;
@@ -251,11 +257,11 @@ TEST_CASE("whatever dies, is cancelled, refused or late: one end a request, its 
   MESSAGE(sum.requests << " requests: " << sum.finished << " finished (" << sum.cancelled << " cancelled), " << sum.failed
                        << " failed; " << sum.preemptions << " pre-emptions, " << sum.requeued << " requeued, " << sum.growth
                        << " growths, " << sum.refusals << " refusals, " << sum.late << " late answers, " << sum.failed_steps
-                       << " failed steps, " << sum.restarts << " batcher deaths, " << sum.cached << " cached tokens, " << sum.copied << " copied, " << sum.resumed << " resumed, " << sum.outgrown << " outgrew their window");
+                       << " failed steps, " << sum.restarts << " batcher deaths, " << sum.cached << " cached tokens, " << sum.copied << " copied, " << sum.resumed << " resumed, " << sum.outgrown << " outgrew their window or budget, " << sum.evictions << " evictions");
   if (given || count)
     return;
   for (const auto n : {sum.finished, sum.failed, sum.cancelled, sum.preemptions, sum.requeued, sum.growth, sum.refusals,
-                       sum.late, sum.failed_steps, sum.restarts, sum.cached, sum.copied, sum.resumed, sum.queue_full, sum.outgrown})
+                       sum.late, sum.failed_steps, sum.restarts, sum.cached, sum.copied, sum.resumed, sum.queue_full, sum.outgrown, sum.evictions})
     CHECK(n > 20); // the run was worth it only if it reached all of these
 }
 

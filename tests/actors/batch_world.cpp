@@ -165,6 +165,7 @@ void batch_world::start(const std::shared_ptr<const step_plan>& plan) {
   ++steps_started_;
   std::string line = "step " + std::to_string(plan->number) + ":";
   std::set<std::uint64_t> numbers;
+  std::map<std::uint64_t, layout> layouts;
   REQUIRE(!plan->sequences.empty());
   REQUIRE(plan->tokens() <= config_.step_tokens);
   for (const auto& part : plan->sequences) {
@@ -173,10 +174,29 @@ void batch_world::start(const std::shared_ptr<const step_plan>& plan) {
     session_record& s = sessions_.at(part.id.number);
     REQUIRE(s.request.id == part.id);
     REQUIRE(!s.ended());
-    const auto end = static_cast<std::size_t>(part.position) + part.tokens.size();
+    const auto held = follow(*plan, part);
+    layouts.emplace(part.id.number, held);
+    REQUIRE(part.evicted == held.evicted);
+    REQUIRE(part.pages->size() * static_cast<std::size_t>(limits::page_tokens) >= static_cast<std::size_t>(part.position) + part.tokens.size());
+    if (part.scores != attention_score::none) {
+      REQUIRE(part.position == s.request.budget_tokens);
+      REQUIRE_FALSE(part.sample);
+      const auto reads_from = [&](int first) {
+        for (std::size_t i = 0; i < part.tokens.size(); ++i)
+          if (part.tokens[i] != s.tokens[static_cast<std::size_t>(held.token_at(first + static_cast<int>(i)))])
+            return false;
+        return true;
+      };
+      bool found = false;
+      for (int first = 0; first + static_cast<int>(part.tokens.size()) <= part.position && !found; ++first)
+        found = reads_from(first);
+      REQUIRE(found);
+      continue;
+    }
+    const auto end = static_cast<std::size_t>(part.position + part.evicted) + part.tokens.size();
     REQUIRE(end <= s.tokens.size());
-    REQUIRE(std::equal(part.tokens.begin(), part.tokens.end(), s.tokens.begin() + part.position));
-    REQUIRE(part.pages->size() * static_cast<std::size_t>(limits::page_tokens) >= end);
+    REQUIRE((s.request.budget_tokens == 0 || part.position + static_cast<int>(part.tokens.size()) <= s.request.budget_tokens));
+    REQUIRE(std::equal(part.tokens.begin(), part.tokens.end(), s.tokens.begin() + part.position + part.evicted));
     REQUIRE(part.sample == (end == s.tokens.size() && s.request.max_new_tokens > 0));
     REQUIRE((part.sampling != nullptr) == part.sample);
     if (part.sample && part.sampling->penalises()) {
@@ -200,21 +220,48 @@ void batch_world::start(const std::shared_ptr<const step_plan>& plan) {
   for (const auto& [lease, holder] : leases_)
     REQUIRE(!sessions_.at(holder.id.number).cancelled_at_step);
   note(line);
-  steps_.push_back({plan, batcher_});
+  steps_.push_back({plan, batcher_, std::move(layouts)});
   if (steps_.size() == 1)
-    begin_writing(*plan);
+    begin_writing(steps_.front());
 }
 
-// The hash of all tokens before the part, checked against the oracle's cell by cell.
-std::uint64_t batch_world::check_earlier(const sequence_step& part) const {
-  const auto& tokens = sessions_.at(part.id.number).tokens;
-  std::uint64_t h = beginning;
-  for (int i = 0; i < part.position; ++i) {
-    h = append(h, tokens[static_cast<std::size_t>(i)]);
-    if (i < part.window.sinks() || i >= part.window.hidden_end(part.position))
-      REQUIRE(const_cast<batch_world*>(this)->cell(*part.pages, i) == h);
+// Where the part's tokens stand, once the plan's evictions are done: the same ones whenever its request comes to them.
+batch_world::layout batch_world::follow(const step_plan& plan, const sequence_step& part) {
+  layout& held = layouts_[part.id.number];
+  for (const auto& c : plan.compactions) {
+    if (c.id != part.id)
+      continue;
+    const auto [seen, first] = evictions_seen_.try_emplace({c.id.number, held.evictions}, c.kept);
+    REQUIRE((first || seen->second == c.kept));
+    layout next;
+    for (const auto position : c.kept)
+      next.held.push_back(held.token_at(position));
+    next.evicted = held.evicted + session(c.id.number).request.budget_tokens - static_cast<int>(c.kept.size());
+    next.evictions = held.evictions + 1;
+    held = next;
   }
-  return h;
+  if (part.evicted == 0)
+    held = {};
+  return held;
+}
+
+std::vector<std::uint64_t> batch_world::hashes(const sequence_step& part) const {
+  std::vector<std::uint64_t> out;
+  std::uint64_t h = beginning;
+  for (const auto token : sessions_.at(part.id.number).tokens)
+    out.push_back(h = append(h, token));
+  return out;
+}
+
+// Every cell that the part sees holds the hash of all tokens up to its own. The answer is that of all before the part.
+std::uint64_t batch_world::check_earlier(const running_step& step, const sequence_step& part) const {
+  const auto& held = step.layouts.at(part.id.number);
+  const auto after = hashes(part);
+  for (int i = 0; i < part.position; ++i)
+    if (i < part.window.sinks() || i >= part.window.hidden_end(part.position))
+      REQUIRE(const_cast<batch_world*>(this)->cell(*part.pages, i) == after[static_cast<std::size_t>(held.token_at(i))]);
+  const int before = part.position + part.evicted;
+  return before == 0 ? beginning : after[static_cast<std::size_t>(before) - 1];
 }
 
 std::uint64_t& batch_world::cell(const page_table& pages, int position) {
@@ -231,16 +278,27 @@ std::span<std::uint64_t> batch_world::cells_of(page_id page) {
 void batch_world::spoil_copies(const step_plan& plan) {
   for (const auto& copy : plan.copies)
     std::ranges::fill(cells_of(copy.to), garbage);
+  for (const auto& c : plan.compactions)
+    for (const auto page : *c.to)
+      std::ranges::fill(cells_of(page), garbage);
 }
 
-void batch_world::begin_writing(const step_plan& plan) {
+void batch_world::begin_writing(const running_step& step) {
+  const step_plan& plan = *step.plan;
   for (const auto& copy : plan.copies) {
     for (const auto& other : plan.copies)
       REQUIRE((copy.to != other.from && (copy.to != other.to || &copy == &other)));
     std::ranges::copy(cells_of(copy.from), cells_of(copy.to).begin());
   }
+  for (const auto& c : plan.compactions) {
+    std::vector<std::uint64_t> kept;
+    for (const auto position : c.kept)
+      kept.push_back(cell(*c.from, position));
+    for (std::size_t i = 0; i < kept.size(); ++i)
+      cell(*c.to, static_cast<int>(i)) = kept[i];
+  }
   for (const auto& part : plan.sequences) {
-    check_earlier(part);
+    check_earlier(step, part);
     for (std::size_t i = 0; i < part.tokens.size(); ++i)
       cell(*part.pages, part.position + static_cast<int>(i)) = garbage - 1 - part.id.number;
   }
@@ -253,7 +311,18 @@ bool batch_world::end_step(const std::set<std::uint64_t>& faulty) {
   step_result done;
   done.number = step.plan->number;
   for (const auto& part : step.plan->sequences) {
-    std::uint64_t h = check_earlier(part);
+    std::uint64_t h = check_earlier(step, part);
+    if (part.scores != attention_score::none) {
+      sequence_result scored{part.id, {}, {}};
+      if (faulty.contains(part.id.number)) {
+        sessions_.at(part.id.number).may_fail = true;
+        scored.fault = fail(errc::internal, "not a number");
+      }
+      for (int i = 0; i < part.position; ++i) // by what stands there
+        scored.scores.push_back(static_cast<float>(uniform_at(cell(*part.pages, i), part.tokens.size())));
+      done.sequences.push_back(std::move(scored));
+      continue;
+    }
     for (std::size_t i = 0; i < part.tokens.size(); ++i) {
       auto& written = cell(*part.pages, part.position + static_cast<int>(i));
       REQUIRE(written == garbage - 1 - part.id.number); // nobody else wrote it meanwhile
@@ -276,7 +345,7 @@ bool batch_world::end_step(const std::set<std::uint64_t>& faulty) {
   steps_.pop_front();
   note("done " + std::to_string(done.number));
   if (!steps_.empty())
-    begin_writing(*steps_.front().plan);
+    begin_writing(steps_.front());
   if (step.batcher == batcher_)
     carry_out(schedule_->step_done(done));
   return true;
@@ -292,7 +361,7 @@ bool batch_world::fail_step() {
   for (const auto& part : step.plan->sequences)
     sessions_.at(part.id.number).may_fail = true;
   if (!steps_.empty())
-    begin_writing(*steps_.front().plan);
+    begin_writing(steps_.front());
   if (step.batcher == batcher_)
     carry_out(schedule_->step_failed(step.plan->number, fail(errc::device_failed, "as the test wants")));
   return true;
@@ -353,6 +422,7 @@ void batch_world::restart_batcher() {
   ++batcher_;
   last_plan_ = 0;
   leases_.clear();
+  layouts_.clear();
   schedule_ = std::make_unique<batch_schedule>(config_);
   for (std::uint32_t i = 0; i < shard_count(); ++i) {
     shard_side& s = shards_[i];
@@ -451,7 +521,7 @@ std::vector<token_id> batch_world::oracle(const batch_request& r, sequence_end& 
   const auto smallest = *std::min_element(config_.shard_pages.begin(), config_.shard_pages.end());
   const int asked = r.prompt_length + r.max_new_tokens;
   const auto most =
-      r.window.bounded() ? asked : std::min({asked, r.context_tokens, static_cast<int>(smallest) * limits::page_tokens + 1});
+      r.window.bounded() || r.budget_tokens > 0 ? asked : std::min({asked, r.context_tokens, static_cast<int>(smallest) * limits::page_tokens + 1});
   std::uint64_t h = beginning;
   for (const auto token : tokens)
     h = append(h, token);

@@ -98,16 +98,28 @@ private:
     std::deque<to_shard> inbox;
     std::deque<from_shard> outbox;
   };
+  // Which token stands at which position, after evictions.
+  struct layout {
+    std::vector<int> held;
+    int evicted = 0;
+    int evictions = 0;
+    int token_at(int position) const {
+      return position < static_cast<int>(held.size()) ? held[static_cast<std::size_t>(position)] : position + evicted;
+    }
+  };
   struct running_step {
     std::shared_ptr<const step_plan> plan;
     std::uint64_t batcher = 0; // who asked
+    std::map<std::uint64_t, layout> layouts; // of its sequences
   };
 
   void carry_out(batch_actions actions);
   void start(const std::shared_ptr<const step_plan>& plan);
-  void begin_writing(const step_plan& plan);
+  layout follow(const step_plan& plan, const sequence_step& part);
+  void begin_writing(const running_step& step);
   void spoil_copies(const step_plan& plan); // a failed step leaves them undefined
-  std::uint64_t check_earlier(const sequence_step& part) const;
+  std::vector<std::uint64_t> hashes(const sequence_step& part) const; // after each token of its sequence
+  std::uint64_t check_earlier(const running_step& step, const sequence_step& part) const;
   void hear(const tokens_generated& told);
   void end(request_id id, std::optional<request_finished> finished, std::optional<request_failed> failed);
   std::uint64_t& cell(const page_table& pages, int position);
@@ -123,6 +135,8 @@ private:
   std::deque<running_step> steps_;   // the first runs
   bool compute_alive_ = true;
   std::map<std::uint64_t, session_record> sessions_;
+  std::map<std::uint64_t, layout> layouts_;                                          // by request, as planned last
+  std::map<std::pair<std::uint64_t, int>, std::vector<std::int32_t>> evictions_seen_; // by request and how many before
   struct lease_record {
     request_id id;
     std::uint32_t shard = 0;

@@ -126,7 +126,7 @@ TEST_CASE("a sequence goes on behind what was kept as the reference does, in its
       scene.run({backend_scene::step(1, part(tokens, 0, 200), 0, from)});
       step_plan plan;
       plan.number = 2;
-      plan.compactions.push_back({from, to, {kept.begin(), kept.end()}});
+      plan.compactions.push_back({{1, 0}, from, to, {kept.begin(), kept.end()}});
       plan.sequences.push_back(backend_scene::step(1, part(tokens, 200, 260), static_cast<int>(kept.size()), to));
       plan.sequences[0].evicted = 200 - static_cast<int>(kept.size());
       REQUIRE(scene.device().run(plan));
@@ -155,7 +155,7 @@ TEST_CASE("of all types, what is kept in its place is not changed, and what move
       step_plan plan;
       const int position = static_cast<int>(kept.empty() ? 99 : kept.size());
       if (!kept.empty())
-        plan.compactions.push_back({pages, pages, std::move(kept)});
+        plan.compactions.push_back({{1, 0}, pages, pages, std::move(kept)});
       plan.sequences.push_back(backend_scene::step(1, {tokens.back()}, position, pages));
       REQUIRE(scene.device().run(plan));
       return scene.logits(1);
@@ -172,10 +172,10 @@ TEST_CASE("a compaction that breaks its contract fails the step and changes noth
   const auto pages = backend_scene::pages(0, 3);
   backend_scene scene(model.weights, 1);
   const auto outside = std::make_shared<page_table>(page_table{0, 1, 100'000});
-  for (const kv_compaction& bad : {kv_compaction{pages, pages, {}}, kv_compaction{pages, pages, {3, 2}},
-                                   kv_compaction{pages, pages, {48}}, kv_compaction{pages, pages, {-1}},
-                                   kv_compaction{nullptr, pages, {1}}, kv_compaction{pages, outside, {1}},
-                                   kv_compaction{backend_scene::pages(0, 3), backend_scene::pages(5, 0), {1}}}) {
+  for (const kv_compaction& bad : {kv_compaction{{1, 0}, pages, pages, {}}, kv_compaction{{1, 0}, pages, pages, {3, 2}},
+                                   kv_compaction{{1, 0}, pages, pages, {48}}, kv_compaction{{1, 0}, pages, pages, {-1}},
+                                   kv_compaction{{1, 0}, nullptr, pages, {1}}, kv_compaction{{1, 0}, pages, outside, {1}},
+                                   kv_compaction{{1, 0}, backend_scene::pages(0, 3), backend_scene::pages(5, 0), {1}}}) {
     step_plan plan;
     plan.compactions.push_back(bad);
     plan.sequences.push_back(backend_scene::step(1, tokens, 0, pages));
