@@ -47,6 +47,8 @@ result<void> check_parts(const runtime_parts& parts) {
     return r;
   if (auto r = within("context_tokens", parts.model.context_tokens, limits::context_tokens_max); !r)
     return r;
+  if (auto r = within("keep_percent", parts.keep_percent, limits::keep_percent_max); !r)
+    return r;
   if (parts.sink_tokens < 0 || parts.sink_tokens > limits::window_sink_tokens_max)
     return fail(errc::invalid_argument, "sink_tokens is " + std::to_string(parts.sink_tokens) + "; it must lie within 0 and " +
                                             std::to_string(limits::window_sink_tokens_max));
@@ -79,6 +81,7 @@ context_ptr make_context(runtime_parts& parts) {
   context->context_tokens = context->model.context_tokens;
   context->overflow = parts.overflow;
   context->sink_tokens = parts.sink_tokens;
+  context->keep_percent = parts.keep_percent;
   context->secret = random_word();
   context->call_key = random_word();
   if (parts.history_bytes > 0)

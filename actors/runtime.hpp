@@ -35,6 +35,7 @@ struct runtime_parts {
   prefix_policy prefix;  // prompt_states within limits::prompt_states_max
   std::size_t history_bytes = std::size_t{64} << 20; // of token history; 0: none. At most limits::token_history_bytes_max
   overflow_policy overflow = overflow_policy::refuse; // where a request does not say
+  int keep_percent = 70; // of a context's tokens that stay when it is compressed; 1 .. limits::keep_percent_max
   int sink_tokens = 16;  // that a window keeps of the beginning; at most limits::window_sink_tokens_max
   int running_max = 64;  // sequences in one step
   int waiting_max = 256; // requests beyond the running ones; then queue_full

@@ -164,7 +164,10 @@ result<std::unique_ptr<runtime>> start_engine(const settings& s, const log_sink&
   parts.chat = std::move(*chat);
   parts.end_tokens = file->end_tokens;
   parts.kv_shards = s.memory.kv_shards;
-  parts.overflow = s.memory.context_overflow == "window" ? overflow_policy::window : overflow_policy::refuse;
+  parts.overflow = s.memory.context_overflow == "window"     ? overflow_policy::window
+                   : s.memory.context_overflow == "compress" ? overflow_policy::compress
+                                                             : overflow_policy::refuse;
+  parts.keep_percent = s.memory.keep_percent;
   parts.sink_tokens = s.memory.window_sinks;
   parts.prefix.reuse = s.memory.prefix_reuse;
   parts.prefix.partial_pages = s.memory.partial_pages;

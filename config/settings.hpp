@@ -34,7 +34,8 @@ struct settings {
   } cpu;
   struct {
     int context_tokens = 0;    // 0: the model's
-    std::string context_overflow = "error"; // or "window"; a request may choose
+    std::string context_overflow = "error"; // or "window", or "compress"; a request may choose
+    int keep_percent = 70;     // of a context's tokens that stay when it is compressed
     int window_sinks = 16;     // tokens that a window keeps of the beginning
     int kv_mib = 0;            // 0: room for max(8 contexts of 4096, 1 full context), at most a quarter of RAM
     int kv_shards = 2;

@@ -28,7 +28,8 @@ struct sampling_request {
 // What happens when prompt and answer outgrow the context.
 enum class overflow_policy {
   refuse, // the prompt is refused, the answer ends
-  window, // the middle is let go: the first tokens and the last ones stay
+  window,   // the middle is let go: the first tokens and the last ones stay
+  compress, // the tokens that the conversation needs least are evicted
 };
 
 struct generation_request {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "memory/token_eviction.hpp"
+
 namespace troupe {
 
 namespace {
@@ -41,6 +43,13 @@ result<context_choice> choose_context(overflow_policy policy, int context_tokens
   all.max_new_tokens = wanted.value_or(context_tokens);
   if (length + all.max_new_tokens <= context_tokens)
     return all;
+  if (policy == overflow_policy::compress) {
+    all.budget_tokens = context_tokens / page_tokens * page_tokens - reading_rows_max;
+    if (all.budget_tokens < 4 * page_tokens)
+      return fail(errc::invalid_argument, "a context of " + std::to_string(context_tokens) + " tokens is too small to be compressed; " +
+                                              std::to_string(4 * page_tokens + reading_rows_max) + " are the least");
+    return all;
+  }
   auto planned = plan_window(context_tokens, sink_tokens);
   if (!planned)
     return planned;

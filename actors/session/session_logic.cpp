@@ -96,6 +96,8 @@ batch_request_ptr session_logic::submission() {
   out->context_tokens = context_tokens();
   out->window = fit_.window;
   out->ring_pages = fit_.ring_pages;
+  out->budget_tokens = fit_.budget_tokens;
+  out->keep_percent = parts_.context->keep_percent;
   out->end_tokens = parts_.context->end_tokens;
   out->ignore_eos = request.ignore_eos;
   out->sampling = sampling_;

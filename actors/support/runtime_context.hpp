@@ -34,7 +34,8 @@ struct runtime_context {
   answer_tokens marks;
   int context_tokens = 0;
   overflow_policy overflow = overflow_policy::refuse; // where a request does not say
-  int sink_tokens = 0; // that a window keeps of the beginning
+  int sink_tokens = 0;   // that a window keeps of the beginning
+  int keep_percent = 70; // of a context's tokens that stay when it is compressed
   std::optional<history_choice> history; // absent: every chat is rendered from the start
   std::uint64_t secret = 0;            // of this process; salts of tenants are derived from it
   std::uint64_t call_key = 0;          // of tool calls' ids, which clients see: from these nothing else may follow

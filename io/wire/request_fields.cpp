@@ -88,9 +88,11 @@ void read_run_options(json_fields& fields, generation_request& out) {
     out.pin_prompt = *retention == "24h";
   }
   if (const auto overflow = fields.string("context_overflow")) {
-    if (*overflow != "error" && *overflow != "window")
-      fields.refuse("context_overflow", errc::invalid_argument, "'context_overflow' must be 'error' or 'window'.");
-    out.overflow = *overflow == "window" ? overflow_policy::window : overflow_policy::refuse;
+    if (*overflow != "error" && *overflow != "window" && *overflow != "compress")
+      fields.refuse("context_overflow", errc::invalid_argument, "'context_overflow' must be 'error', 'window' or 'compress'.");
+    out.overflow = *overflow == "window"     ? overflow_policy::window
+                   : *overflow == "compress" ? overflow_policy::compress
+                                             : overflow_policy::refuse;
   }
   if (const auto count = fields.integer("context_tokens", 1, limits::context_tokens_max))
     out.context_tokens = static_cast<int>(*count);

@@ -65,6 +65,19 @@ TEST_CASE("a long prompt keeps its sinks and its end, and its cut stands still w
   CHECK(cuts == (6000 - shown) / quarter + 1);
 }
 
+TEST_CASE("a turn that is to be compressed gets a budget that leaves room to be read again in") {
+  auto prompt = numbered(3000);
+  const auto fit = choose_context(overflow_policy::compress, 1030, 16, 50, prompt);
+  REQUIRE(fit);
+  CHECK(fit->budget_tokens == 1024 - 128);
+  CHECK(fit->max_new_tokens == 50);
+  CHECK(prompt.size() == 3000);
+  CHECK_FALSE(fit->window.bounded());
+  prompt.resize(100);
+  CHECK(choose_context(overflow_policy::compress, 1030, 16, 50, prompt)->budget_tokens == 0); // it fits
+  CHECK(choose_context(overflow_policy::compress, 191, 16, {}, prompt).fault().code == errc::invalid_argument);
+}
+
 TEST_CASE("a context of a few pages is too small for a window, and says what is enough") {
   auto prompt = numbered(100);
   const auto small = choose_context(overflow_policy::window, 90, 16, {}, prompt);

@@ -106,6 +106,7 @@ TEST_CASE("what happens beyond the context is chosen by context_overflow, and a 
   const auto r = good(R"("context_overflow":"window","context_tokens":512)");
   CHECK(r.generation.overflow == overflow_policy::window);
   CHECK(r.generation.context_tokens == 512);
+  CHECK(good(R"("context_overflow":"compress")").generation.overflow == overflow_policy::compress);
 }
 
 TEST_CASE("each switch for thinking is understood") {
