@@ -69,8 +69,17 @@ private:
     state_.context->metrics->queue_wait.observe(state_.context->clock() - l->since);
   }
 
+  void count_evictions(const batch_schedule_stats& now) {
+    auto& metrics = *state_.context->metrics;
+    metrics.evictions.fetch_add(now.evictions - state_.counted.evictions, std::memory_order_relaxed);
+    metrics.evicted_tokens.fetch_add(now.evicted_tokens - state_.counted.evicted_tokens, std::memory_order_relaxed);
+    metrics.reread_tokens.fetch_add(now.reread_tokens - state_.counted.reread_tokens, std::memory_order_relaxed);
+    state_.counted = now;
+  }
+
   void tell_metrics() {
     const auto stats = state_.schedule->stats();
+    count_evictions(stats);
     if (stats.running == state_.told.running && stats.waiting == state_.told.waiting)
       return;
     state_.told = {stats.running, stats.waiting};

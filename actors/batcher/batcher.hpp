@@ -30,6 +30,7 @@ struct batcher_state {
   std::uint32_t compute = 0;                             // incarnation that may get steps; 0: none
   std::unordered_map<std::uint64_t, listener> listeners; // by request number
   batch_changed told{UINT32_MAX, UINT32_MAX}; // nothing yet
+  batch_schedule_stats counted;               // in the metrics
 };
 
 batcher_actor::behavior_type batcher(batcher_actor::stateful_pointer<batcher_state> self, context_ptr context,

@@ -130,6 +130,9 @@ std::string metrics_registry::render(int in_flight_now) const {
   total("troupe_cached_tokens_total", "Of those, tokens found in the prefix cache.", cached_tokens);
   total("troupe_generated_tokens_total", "Tokens sampled.", generated_tokens);
   total("troupe_contexts_outgrown_total", "Turns that outgrew their context and went on.", contexts_outgrown);
+  total("troupe_evictions_total", "Times that a sequence at its budget was compressed.", evictions);
+  total("troupe_evicted_tokens_total", "Tokens that were let go by it.", evicted_tokens);
+  total("troupe_reread_tokens_total", "Tokens computed once more to find those that stay.", reread_tokens);
   total("troupe_dropped_tokens_total", "Tokens of prompts and answers that their context had no room for.", dropped_tokens);
   total("troupe_resubmissions_total", "Sequences that sessions submitted again after a part died.", resubmissions);
   level("troupe_requests_in_flight", "Requests between submission and end.", in_flight_now);

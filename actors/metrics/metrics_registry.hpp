@@ -63,6 +63,9 @@ public:
   counter generated_tokens{0};
   counter dropped_tokens{0};
   counter contexts_outgrown{0};
+  counter evictions{0};
+  counter evicted_tokens{0};
+  counter reread_tokens{0};
   counter steps{0};
   counter steps_failed{0};
   counter step_tokens{0};
