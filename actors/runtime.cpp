@@ -74,7 +74,7 @@ context_ptr make_context(runtime_parts& parts) {
   context->end_tokens = std::move(parts.end_tokens);
   context->marks = find_answer_tokens(*parts.tokens);
   context->context_tokens = context->model.context_tokens;
-  context->secret = random_word();
+  context->secret = parts.secret ? *parts.secret : random_word();
   context->call_key = random_word();
   if (parts.history_bytes > 0)
     context->history.emplace(

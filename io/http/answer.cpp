@@ -17,7 +17,10 @@ void http_answer::refuse(const error& fault, std::string& out) {
 void http_answer::consume(const generation_event& event, std::string& out) {
   if (phase_ == phase::ended)
     return;
-  if (const auto* failed = std::get_if<generation_failed>(&event); failed && phase_ == phase::waiting)
+  const auto* failed = std::get_if<generation_failed>(&event);
+  if (phase_ == phase::keeping)
+    return failed ? consume(keeping_ended{failed->fault}, out) : void();
+  if (failed && phase_ == phase::waiting)
     return refuse(failed->fault, out);
   if (encoder_->streams())
     return consume_streaming(event, out);
@@ -25,10 +28,10 @@ void http_answer::consume(const generation_event& event, std::string& out) {
   if (finished && finished->reason == finish_reason::cancelled)
     return refuse({errc::cancelled, "The request was cancelled."}, out);
   encoder_->encode(event, body_);
-  if (finished) {
-    append_response(out, json_response(std::move(body_)), framing_);
-    phase_ = phase::ended;
-  }
+  if (encoder_->keeping())
+    phase_ = phase::keeping;
+  else if (finished)
+    end_document(out);
 }
 
 void http_answer::consume_streaming(const generation_event& event, std::string& out) {
@@ -39,14 +42,37 @@ void http_answer::consume_streaming(const generation_event& event, std::string& 
   body_.clear();
   encoder_->encode(event, body_);
   append_stream_bytes(out, body_, framing_);
-  if (is_end(event)) {
-    append_stream_end(out, framing_);
-    phase_ = phase::ended;
-  }
+  if (encoder_->keeping())
+    phase_ = phase::keeping;
+  else if (is_end(event))
+    end_stream(out);
+}
+
+void http_answer::consume(const keeping_ended& event, std::string& out) {
+  if (phase_ != phase::keeping)
+    return;
+  if (!encoder_->streams() && !event.outcome)
+    return refuse(event.outcome.fault(), out);
+  body_.clear();
+  encoder_->kept(event.outcome, body_);
+  if (!encoder_->streams())
+    return end_document(out);
+  append_stream_bytes(out, body_, framing_);
+  end_stream(out);
+}
+
+void http_answer::end_stream(std::string& out) {
+  append_stream_end(out, framing_);
+  phase_ = phase::ended;
+}
+
+void http_answer::end_document(std::string& out) {
+  append_response(out, json_response(std::move(body_)), framing_);
+  phase_ = phase::ended;
 }
 
 void http_answer::ping(std::string& out) {
-  if (phase_ == phase::streaming)
+  if (streaming())
     append_stream_bytes(out, ": ping\n\n", framing_);
 }
 

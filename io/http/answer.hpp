@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "io/edge.hpp"
+#include "io/event_inbox.hpp"
 #include "io/http/message.hpp"
 
 namespace troupe {
@@ -20,6 +20,12 @@ public:
   virtual bool streams() const noexcept = 0;
   // A streaming one never sees a failure before the start; the other sees no failure and no cancelled end at all.
   virtual void encode(const generation_event& event, std::string& body) = 0;
+
+  // One whose answer is kept holds the end back until that has happened: keep_with() says who is to be told, keeping() that it
+  // is under way, and kept() writes what was held back, or in a stream that the answer failed.
+  virtual void keep_with(written_fn) {}
+  virtual bool keeping() const noexcept { return false; }
+  virtual void kept(const result<void>&, std::string&) {}
 };
 
 class http_answer {
@@ -28,19 +34,24 @@ public:
       : encoder_(std::move(encoder)), framing_(std::move(framing)) {}
 
   void consume(const generation_event& event, std::string& out);
+  void consume(const keeping_ended& event, std::string& out);
   // A comment that keeps proxies and clients from giving up while nothing is generated.
   void ping(std::string& out);
 
-  bool streaming() const noexcept { return phase_ == phase::streaming; }
+  bool streaming() const noexcept {
+    return phase_ == phase::streaming || (phase_ == phase::keeping && encoder_->streams());
+  }
   bool ended() const noexcept { return phase_ == phase::ended; }
   bool keep_alive() const noexcept { return framing_.keep_alive; }
   void close_after() noexcept { framing_.keep_alive = false; }
 
 private:
-  enum class phase { waiting, streaming, ended };
+  enum class phase { waiting, streaming, keeping, ended };
 
   void refuse(const error& fault, std::string& out);
   void consume_streaming(const generation_event& event, std::string& out);
+  void end_stream(std::string& out);
+  void end_document(std::string& out);
 
   std::unique_ptr<body_encoder> encoder_;
   http_framing framing_;

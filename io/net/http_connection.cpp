@@ -83,11 +83,14 @@ private:
   void on_head();
   void on_request();
   void begin(generation_job job);
+  void begin(erase_job job);
+  event_inbox& inbox();
   void upgrade(socket_upgrade wanted);
   void respond(const http_response& response);
 
   void on_wake();
   void take_events();
+  void on_erased();
   void on_stall();
   void flush();
   void write_some();
@@ -119,8 +122,9 @@ private:
   std::shared_ptr<event_inbox> inbox_;
   std::vector<run_event> batch_;
   std::uint64_t run_ = 0; // counts this connection's generations
-  std::optional<std::uint64_t> running_;
+  std::optional<std::uint64_t> running_; // until its answer's end is in out_
   std::optional<http_answer> answer_;
+  std::optional<erase_job> erasing_;
   bool ending_ = false; // all of the answer is in out_
 
   std::string out_;     // waits for the write in flight
@@ -287,6 +291,8 @@ void http_connection::on_request() {
       respond(*response);
     else if (auto* job = std::get_if<generation_job>(&reply))
       begin(std::move(*job));
+    else if (auto* erasing = std::get_if<erase_job>(&reply))
+      begin(std::move(*erasing));
     else
       upgrade(std::move(std::get<socket_upgrade>(reply)));
   } catch (const std::exception& e) {
@@ -298,7 +304,7 @@ void http_connection::on_request() {
   }
 }
 
-void http_connection::begin(generation_job job) {
+event_inbox& http_connection::inbox() {
   if (!inbox_)
     inbox_ = std::make_shared<event_inbox>(core_.options.send_queue_bytes_max,
                                            [weak = weak_from_this(), executor = loop_.context.get_executor()] {
@@ -307,8 +313,20 @@ void http_connection::begin(generation_job job) {
                                                  self->on_wake();
                                              });
                                            });
+  return *inbox_;
+}
+
+void http_connection::begin(erase_job job) {
+  if (const auto response = loop_.routes.erase(job, inbox().keeper(++run_)))
+    return respond(*response);
+  erasing_ = std::move(job);
+  last_event_ = std::chrono::steady_clock::now();
+}
+
+void http_connection::begin(generation_job job) {
+  job.encoder->keep_with(inbox().keeper(++run_));
   answer_.emplace(std::move(job.encoder), framing_);
-  const auto submitted = core_.port.submit(std::move(job.request), inbox_->sink(++run_));
+  const auto submitted = core_.port.submit(std::move(job.request), inbox().sink(run_));
   if (submitted) {
     running_ = *submitted;
     last_event_ = std::chrono::steady_clock::now();
@@ -353,6 +371,8 @@ void http_connection::on_wake() {
 }
 
 void http_connection::take_events() {
+  if (erasing_)
+    return on_erased();
   if (!answer_ || !running_)
     return;
   inbox_->take(batch_);
@@ -360,7 +380,7 @@ void http_connection::take_events() {
     last_event_ = std::chrono::steady_clock::now();
   for (const run_event& e : batch_)
     if (e.run == run_)
-      answer_->consume(e.event, out_);
+      std::visit([this](const auto& event) { answer_->consume(event, out_); }, e.event);
   batch_.clear();
   if (answer_->ended()) {
     running_.reset();
@@ -369,8 +389,18 @@ void http_connection::take_events() {
   flush();
 }
 
+void http_connection::on_erased() {
+  inbox_->take(batch_);
+  for (const run_event& e : batch_)
+    if (const auto* ended = std::get_if<keeping_ended>(&e.event); ended && e.run == run_ && erasing_)
+      respond(loop_.routes.erased(*std::exchange(erasing_, std::nullopt), ended->outcome));
+  batch_.clear();
+}
+
 // Whatever holds the answer up, its client is not kept waiting for ever.
 void http_connection::on_stall() {
+  if (erasing_)
+    return respond(loop_.routes.erased(*std::exchange(erasing_, std::nullopt), fail(errc::timeout, "the disk made no progress in time")));
   cancel();
   running_.reset();
   ++run_; // what still comes of it is nobody's
@@ -466,7 +496,7 @@ void http_connection::tick(steady_time now) {
       return close();
     return refuse_unread(error_response({errc::timeout, "The request did not arrive in time.", {}, {}}));
   case phase::answering:
-    if (running_ && now - last_event_ > limits::answer_stall_deadline)
+    if ((running_ || erasing_) && now - last_event_ > limits::answer_stall_deadline)
       return on_stall();
     if (answer_ && answer_->streaming() && !writing_ && now - last_progress_ >= limits::sse_ping_interval) {
       answer_->ping(out_);
