@@ -30,6 +30,7 @@ int blocked_signals() {
   sigaddset(&set, SIGINT);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of that write
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

@@ -68,6 +68,8 @@ private:
   bool ok_ = true;
 };
 
-inline std::string record_key(std::uint64_t number) { return record_writer().number(number).take(); }
+inline std::string record_key(std::uint64_t number) {
+  return record_writer().number(number).take();
+}
 
 } // namespace troupe

@@ -82,7 +82,8 @@ std::string edge_core::metrics_text() const {
   add("troupe_edge_input_bytes", "gauge", "Large requests that arrive or are being answered.", input.bytes());
   add("troupe_edge_stored_responses", "gauge", "Responses kept for previous_response_id.", responses.size());
   add("troupe_edge_stored_response_bytes", "gauge", "Their size.", responses.bytes());
-  add("troupe_edge_record_failures_total", "counter", "Writes of stored responses that the disk refused.", responses.failures());
+  add("troupe_edge_record_failures_total", "counter", "Writes of stored responses that the disk refused.",
+      responses.failures());
   return out;
 }
 

@@ -71,7 +71,8 @@ read_records read_responses(record_store& records, const log_sink& log) {
     if (!*done)
       log_to(log, log_level::error, done->fault().message);
   if (!out.damaged.empty())
-    log_to(log, log_level::warning, "records: " + std::to_string(out.damaged.size()) + " stored responses are damaged and forgotten");
+    log_to(log, log_level::warning,
+           "records: " + std::to_string(out.damaged.size()) + " stored responses are damaged and forgotten");
   return out;
 }
 

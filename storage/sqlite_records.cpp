@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
@@ -216,7 +217,8 @@ result<void> sqlite_records::read(std::string_view table,
   }
   if (!damaged.empty()) {
     log_to(log_, log_level::warning,
-           "records: " + std::to_string(damaged.size()) + " damaged ones of '" + std::string(table) + "' are left out and erased");
+           "records: " + std::to_string(damaged.size()) + " damaged ones of '" + std::string(table) +
+               "' are left out and erased");
     write(std::move(damaged), nullptr);
   }
   if (code != SQLITE_DONE)
@@ -276,12 +278,16 @@ database_ptr open_database(const sqlite_options& options, open_fault& fault) {
   if (*tables == "0") {
     const auto made = execute(database.get(), "BEGIN; CREATE TABLE records (name BLOB NOT NULL, key BLOB NOT NULL, "
                                               "value BLOB NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (name, key));"
-                                              "PRAGMA user_version=" + std::to_string(schema_version) + "; COMMIT");
+                                              "PRAGMA user_version=" +
+                                                  std::to_string(schema_version) + "; COMMIT");
     return made ? std::move(database) : wrong(made.fault().message, false);
   }
-  const auto check = ask(database.get(), "PRAGMA quick_check(1)");
-  if (!check || *check != "ok")
-    return wrong(check ? *check : check.fault().message, true);
+  auto check = ask(database.get(), "PRAGMA quick_check(1)");
+  if (!check || *check != "ok") {
+    std::string why = check ? *check : check.fault().message;
+    std::replace(why.begin(), why.end(), '\n', ' ');
+    return wrong(std::move(why), true);
+  }
   return database;
 }
 
@@ -320,8 +326,8 @@ result<std::unique_ptr<record_store>> open_sqlite_records(sqlite_options options
     if (last || !fault.damaged)
       return fail(errc::io_failed, options.path.string() + ": cannot be used: " + fault.why);
     log_to(options.log, log_level::error,
-           options.path.string() + ": the records are damaged (" + fault.why + "); set aside as " + options.path.filename().string() +
-               ".damaged, starting with none");
+           options.path.string() + ": the records are damaged (" + fault.why + "); set aside as " +
+               options.path.filename().string() + ".damaged, starting with none");
     set_aside(options.path);
   }
   return fail(errc::internal, "records: unreachable");

@@ -2,10 +2,10 @@
 //
 // Owns the database and the thread that writes to it. Promises, besides record_store's: a file that is damaged or of another
 // version is set aside (NAME.damaged, one of them) with a logged line, and an empty one takes its place; every record carries a
-// checksum, and one that fails it is left out and erased, with a logged line; what was queued is written before the destructor returns.
-// Limits: limits::records_waiting_max and records_waiting_bytes_max queued (queue_full), `bytes_max` of the file (io_failed).
-// The log is written ahead (WAL) and handed to the kernel at each commit, not forced to the disk: a killed process loses
-// nothing, a power failure may lose the last commits, never more. Any thread.
+// checksum, and one that fails it is left out and erased, with a logged line; what was queued is written before the destructor
+// returns. Limits: limits::records_waiting_max and records_waiting_bytes_max queued (queue_full), `bytes_max` of the file
+// (io_failed). The log is written ahead (WAL) and handed to the kernel at each commit, not forced to the disk: a killed process
+// loses nothing, a power failure may lose the last commits, never more. Any thread.
 #pragma once
 #include <cstdint>
 #include <filesystem>

@@ -72,7 +72,8 @@ result<state_folder> state_folder::open(const fs::path& path) {
   if (flock(lock.fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK)
       return refused(lock_path, "cannot be locked");
-    return fail(errc::unavailable, path.string() + ": another troupe process uses this state folder; choose another with memory.state_dir");
+    return fail(errc::unavailable,
+                path.string() + ": another troupe process uses this state folder; choose another with memory.state_dir");
   }
   return state_folder(path, std::exchange(lock.fd, -1));
 }

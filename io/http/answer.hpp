@@ -38,9 +38,7 @@ public:
   // A comment that keeps proxies and clients from giving up while nothing is generated.
   void ping(std::string& out);
 
-  bool streaming() const noexcept {
-    return phase_ == phase::streaming || (phase_ == phase::keeping && encoder_->streams());
-  }
+  bool streaming() const noexcept { return phase_ == phase::streaming || (phase_ == phase::keeping && encoder_->streams()); }
   bool ended() const noexcept { return phase_ == phase::ended; }
   bool keep_alive() const noexcept { return framing_.keep_alive; }
   void close_after() noexcept { framing_.keep_alive = false; }

@@ -61,7 +61,9 @@ struct kept_edge {
   std::optional<router> routes;
 };
 
-std::string body_of(const std::string& answer) { return answer.substr(answer.find("\r\n\r\n") + 4); }
+std::string body_of(const std::string& answer) {
+  return answer.substr(answer.find("\r\n\r\n") + 4);
+}
 
 } // namespace
 
@@ -125,7 +127,8 @@ TEST_CASE("a response is seen and its keeper told when its record is there, not 
   records->held = true;
   response_store store(roomy, records);
   int told = 0;
-  CHECK(store.put({"a", {}, {message("x")}, "{}"}, [&](const result<void>& r) { told += r ? 1 : 100; }) == store_answer::under_way);
+  CHECK(store.put({"a", {}, {message("x")}, "{}"}, [&](const result<void>& r) { told += r ? 1 : 100; }) ==
+        store_answer::under_way);
   CHECK(told == 0);
   CHECK(!store.json("a", {}));
   CHECK(store.erase("a", {}) == store_answer::unknown);

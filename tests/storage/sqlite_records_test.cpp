@@ -65,7 +65,8 @@ TEST_CASE("records are there after their store was opened again, in the order of
   {
     auto records = open(scratch / "r");
     CHECK(write(*records, {{"t", record_key(300), "three hundred"}, {"t", record_key(2), zeros}, {"u", "k", ""}}));
-    CHECK(write(*records, {{"t", record_key(2), "two"}, {"u", "gone", "x"}, {"u", "gone", std::nullopt}, {"u", "never", std::nullopt}}));
+    CHECK(write(*records,
+                {{"t", record_key(2), "two"}, {"u", "gone", "x"}, {"u", "gone", std::nullopt}, {"u", "never", std::nullopt}}));
   }
   auto records = open(scratch / "r");
   std::vector<std::string> keys, values;
@@ -88,7 +89,8 @@ TEST_CASE("what was queued is written before the store ends, in order") {
   {
     auto records = open(scratch / "r");
     for (int i = 0; i < 500; ++i)
-      records->write({{"t", "last", std::to_string(i)}, {"t", std::to_string(i), "x"}}, [&](const result<void>& r) { told += r ? 1 : 0; });
+      records->write({{"t", "last", std::to_string(i)}, {"t", std::to_string(i), "x"}},
+                     [&](const result<void>& r) { told += r ? 1 : 0; });
   }
   CHECK(told == 500);
   const auto found = all_of(*open(scratch / "r"), "t");
@@ -202,7 +204,8 @@ TEST_CASE("whatever part of the file is overwritten, cut or lost, what is read w
       std::filesystem::resize_file(scratch / "r", draw(size));
     } else {
       const auto at = draw(size);
-      overwrite(scratch / "r", at, std::string(1 + draw(std::min<std::uint64_t>(size - at, 4096)), static_cast<char>(draw(256))));
+      overwrite(scratch / "r", at,
+                std::string(1 + draw(std::min<std::uint64_t>(size - at, 4096)), static_cast<char>(draw(256))));
     }
     auto records = open(scratch / "r");
     table_map found;
