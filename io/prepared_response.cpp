@@ -14,7 +14,7 @@ public:
   void keep_with(written_fn keeper) override { keeper_ = std::move(keeper); }
   bool keeping() const noexcept override { return keeping_; }
 
-  void encode(const generation_event& event, std::string& body) override {
+  void encode(const generation_event& event, std::string& body, int) override {
     events_.clear();
     prepared_.stream->consume(event, events_);
     if (prepared_.store && prepared_.stream->continuable())

@@ -18,8 +18,9 @@ class body_encoder {
 public:
   virtual ~body_encoder() = default;
   virtual bool streams() const noexcept = 0;
-  // A streaming one never sees a failure before the start; the other sees no failure and no cancelled end at all.
-  virtual void encode(const generation_event& event, std::string& body) = 0;
+  // A streaming one never sees a failure before the start; the other sees no failure and no cancelled end at all. `choice`
+  // counts the answers to one request from 0.
+  virtual void encode(const generation_event& event, std::string& body, int choice = 0) = 0;
 
   // One whose answer is kept holds the end back until that has happened: keep_with() says who is to be told, keeping() that it
   // is under way, and kept() writes what was held back, or in a stream that the answer failed.
@@ -30,10 +31,11 @@ public:
 
 class http_answer {
 public:
-  http_answer(std::unique_ptr<body_encoder> encoder, http_framing framing)
-      : encoder_(std::move(encoder)), framing_(std::move(framing)) {}
+  http_answer(std::unique_ptr<body_encoder> encoder, http_framing framing, int choices = 1)
+      : encoder_(std::move(encoder)), framing_(std::move(framing)), open_choices_(choices) {}
 
-  void consume(const generation_event& event, std::string& out);
+  // It ends when all choices have ended, or one failed or was cancelled.
+  void consume(const generation_event& event, std::string& out, int choice = 0);
   void consume(const keeping_ended& event, std::string& out);
   // A comment that keeps proxies and clients from giving up while nothing is generated.
   void ping(std::string& out);
@@ -47,12 +49,13 @@ private:
   enum class phase { waiting, streaming, keeping, ended };
 
   void refuse(const error& fault, std::string& out);
-  void consume_streaming(const generation_event& event, std::string& out);
+  void consume_streaming(const generation_event& event, std::string& out, int choice);
   void end_stream(std::string& out);
   void end_document(std::string& out);
 
   std::unique_ptr<body_encoder> encoder_;
   http_framing framing_;
+  int open_choices_;
   phase phase_ = phase::waiting;
   std::string body_;
 };

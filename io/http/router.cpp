@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "config/limits.hpp"
 #include "io/prepared_response.hpp"
 #include "io/web/web_files.hpp"
 #include "io/wire/chat_answer.hpp"
@@ -197,10 +198,17 @@ route_reply router::handle_chat(const http_request& request) const {
     return error_response(*fault);
   if (!core_.knows_model(parsed.model))
     return error_response(unknown_model(parsed.model));
+  const int context = core_.port.model().context_tokens;
+  const int longest = std::min(parsed.generation.max_tokens.value_or(context), context);
+  if (parsed.choices > 1 && longest > limits::choices_tokens_max / parsed.choices)
+    return error_response({errc::invalid_argument,
+                           "'n' times 'max_tokens' must be at most " + std::to_string(limits::choices_tokens_max) + ", not " +
+                               std::to_string(parsed.choices) + " times " + std::to_string(longest) + ".",
+                           "n",
+                           {}});
   parsed.generation.tenant = tenant_of(request);
-  const chat_answer_options answer{parsed.stream, parsed.include_usage, parsed.generation.sampling.logprobs};
-  return generation_job{std::move(parsed.generation),
-                        make_chat_encoder(core_.identify("chatcmpl-"), answer)};
+  const chat_answer_options answer{parsed.stream, parsed.include_usage, parsed.generation.sampling.logprobs, parsed.choices};
+  return generation_job{std::move(parsed.generation), make_chat_encoder(core_.identify("chatcmpl-"), answer), parsed.choices};
 }
 
 route_reply router::handle_completion(const http_request& request) const {

@@ -17,6 +17,7 @@ namespace troupe {
 struct generation_job {
   generation_request request;
   std::unique_ptr<body_encoder> encoder;
+  int choices = 1;
 };
 
 enum class socket_kind { responses, echo };

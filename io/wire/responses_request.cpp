@@ -124,6 +124,7 @@ std::optional<wire_fault> parse_responses_request(std::string_view json, respons
   read_include(fields, out.generation.sampling);
   read_stop(fields, out.generation.stop);
   read_run_options(fields, out.generation);
+  read_choices(fields, 1);
   read_thinking(fields, out.generation.enable_thinking);
   if (const auto text = fields.object("text")) {
     json_fields nested(*text, "text", fault);

@@ -195,6 +195,24 @@ TEST_CASE("an unknown model is refused before anything runs") {
   }
 }
 
+TEST_CASE("a chat may have several choices, within the bound of all their tokens") {
+  edge_under_test edge;
+  const auto ask = [&](const std::string& members) {
+    return edge.routes.handle(
+        edge.request("POST", "/v1/chat/completions", R"({"messages":[{"role":"user","content":"x"}],)" + members + "}"));
+  };
+  CHECK(std::get<generation_job>(ask(R"("n":4)")).choices == 4);
+  CHECK(std::get<generation_job>(ask(R"("max_tokens":3)")).choices == 1);
+  CHECK(std::get<http_response>(ask(R"("n":17)")).status == 400);
+  edge.port.context_tokens = 1 << 18; // longer than any here: four fit
+  CHECK(std::get<generation_job>(ask(R"("n":4)")).choices == 4);
+  const http_response refused = std::get<http_response>(ask(R"("n":5)"));
+  CHECK(refused.status == 400);
+  CHECK(json_at(refused.body, "/error/param") == "n");
+  CHECK(json_at(refused.body, "/error/message") == "'n' times 'max_tokens' must be at most 1048576, not 5 times 262144.");
+  CHECK(std::get<generation_job>(ask(R"("n":5,"max_tokens":1000)")).choices == 5);
+}
+
 TEST_CASE("responses are stored, continued, read and deleted over HTTP") {
   edge_under_test edge;
   const auto create = [&](const std::string& body) {

@@ -19,14 +19,25 @@ public:
     sinks.push_back(std::move(sink));
     return static_cast<std::uint64_t>(requests.size());
   }
+  result<std::vector<std::uint64_t>> submit_choices(generation_request request,
+                                                    std::vector<std::shared_ptr<event_sink>> choices) override {
+    std::vector<std::uint64_t> numbers;
+    for (auto& sink : choices)
+      if (auto number = submit(request, std::move(sink)))
+        numbers.push_back(*number);
+      else
+        return number.fault();
+    return numbers;
+  }
   void cancel(std::uint64_t request) noexcept override { cancelled.push_back(request); }
-  served_model model() const override { return {"org/model", 4096, "", 1'700'000'000}; }
+  served_model model() const override { return {"org/model", context_tokens, "", 1'700'000'000}; }
   health_state health(std::string& why) const override {
     why = reason;
     return state;
   }
   std::string metrics_text() const override { return "fake 1"; }
 
+  int context_tokens = 4096;
   std::optional<error> refusal;
   std::vector<generation_request> requests;
   std::vector<std::shared_ptr<event_sink>> sinks;
