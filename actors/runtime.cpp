@@ -82,7 +82,7 @@ context_ptr make_context(runtime_parts& parts) {
   context->overflow = parts.overflow;
   context->sink_tokens = parts.sink_tokens;
   context->keep_percent = parts.keep_percent;
-  context->secret = random_word();
+  context->secret = parts.secret ? *parts.secret : random_word();
   context->call_key = random_word();
   if (parts.history_bytes > 0)
     context->history.emplace(

@@ -42,6 +42,7 @@ struct runtime_parts {
   int step_tokens = 256; // cut to what the device takes
   int workers = 1;       // tokenising threads
   log_sink log;
+  std::optional<std::uint64_t> secret; // that tenants' salts are derived from; absent: drawn for this process
   bool fault_injection = false;  // kill() works
   bool check_invariants = false; // after each handler; costs walks over all pages
   clock_fn clock = real_clock();

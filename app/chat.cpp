@@ -166,7 +166,7 @@ int chat_command(const settings& s, const chat_options& options) {
     at.url = base_url(options.url);
     return converse(at, [&](const auto& messages) { return ask_server(at, messages); });
   }
-  const auto engine = start_engine(s, stderr_log(log_level::warning));
+  const auto engine = start_engine(s, nullptr, stderr_log(log_level::warning));
   if (!engine) {
     std::fprintf(stderr, "troupe chat: %s\n", engine.fault().message.c_str());
     return 1;

@@ -12,6 +12,7 @@
 #include "cpu/cpu_backend.hpp"
 #include "cpu/kv_store.hpp"
 #include "model/model_file.hpp"
+#include "storage/sqlite_records.hpp"
 
 namespace troupe {
 namespace {
@@ -121,7 +122,25 @@ std::string own_name(const std::filesystem::path& path, const hyperparameters& s
 
 } // namespace
 
-result<std::unique_ptr<runtime>> start_engine(const settings& s, const log_sink& log) {
+result<std::optional<kept_state>> open_state(const settings& s, const log_sink& log) {
+  if (!s.memory.persistence)
+    return std::optional<kept_state>();
+  const auto path = s.memory.state_dir.empty() ? default_state_folder() : result<std::filesystem::path>(s.memory.state_dir);
+  if (!path)
+    return path.fault();
+  auto folder = state_folder::open(*path);
+  if (!folder)
+    return folder.fault();
+  const auto secret = folder->secret();
+  if (!secret)
+    return secret.fault();
+  auto records = open_sqlite_records({*path / "records.sqlite", limits::records_bytes_max, log});
+  if (!records)
+    return records.fault();
+  return std::optional<kept_state>(kept_state{std::move(*folder), std::move(*records), *secret});
+}
+
+result<std::unique_ptr<runtime>> start_engine(const settings& s, const kept_state* state, const log_sink& log) {
   const auto kv_types = kv_types_of(s); // before the model is read: a bad setting is told at once
   if (!kv_types)
     return kv_types.fault();
@@ -179,6 +198,8 @@ result<std::unique_ptr<runtime>> start_engine(const settings& s, const log_sink&
   parts.running_max = s.scheduler.running_max;
   parts.waiting_max = s.scheduler.waiting_max;
   parts.step_tokens = s.scheduler.step_tokens;
+  if (state != nullptr)
+    parts.secret = state->secret;
   parts.fault_injection = s.process.fault_injection;
   parts.log = log;
   log_to(log, log_level::info,

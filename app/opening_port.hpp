@@ -18,6 +18,12 @@ public:
       return real->submit(std::move(request), std::move(sink));
     return fail(errc::unavailable, "the model is still loading");
   }
+  result<std::vector<std::uint64_t>> submit_choices(generation_request request,
+                                                    std::vector<std::shared_ptr<event_sink>> sinks) override {
+    if (auto* real = real_.load())
+      return real->submit_choices(std::move(request), std::move(sinks));
+    return fail(errc::unavailable, "the model is still loading");
+  }
   void cancel(std::uint64_t request) noexcept override {
     if (auto* real = real_.load())
       real->cancel(request);

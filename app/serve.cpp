@@ -30,6 +30,7 @@ int blocked_signals() {
   sigaddset(&set, SIGINT);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of that write
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
@@ -79,15 +80,22 @@ std::string json_escaped(const std::string& text) {
 int serve_command(const settings& s) {
   const int signals = blocked_signals();
   const auto log = stderr_log(log_level::info);
+  auto state = open_state(s, log);
+  if (!state) {
+    std::fprintf(stderr, "troupe serve: %s\n", state.fault().message.c_str());
+    return 1;
+  }
   opening_port port;
-  auto server = edge_server::start(edge_options_of(s), port, log);
+  auto options = edge_options_of(s);
+  options.records = *state ? (*state)->records : nullptr;
+  auto server = edge_server::start(std::move(options), port, log);
   if (!server) {
     std::fprintf(stderr, "troupe serve: %s\n", server.fault().message.c_str());
     return 1;
   }
   const int loaded = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  auto loading = std::async(std::launch::async, [&s, &log, loaded] {
-    auto made = start_engine(s, log);
+  auto loading = std::async(std::launch::async, [&s, &log, &kept = *state, loaded] {
+    auto made = start_engine(s, kept ? &*kept : nullptr, log);
     eventfd_write(loaded, 1);
     return made;
   });

@@ -42,12 +42,19 @@ inline constexpr std::chrono::seconds prefix_ttl_max = 8760h; // the settings ar
 inline constexpr int token_history_mib_max = 1 << 14; // that the setting may ask for
 inline constexpr std::size_t token_history_bytes_max = std::size_t{token_history_mib_max} << 20;
 
+// -- records on disk, with memory.persistence --
+inline constexpr std::size_t records_waiting_max = 4096;              // transactions not yet written; queue_full
+inline constexpr std::size_t records_waiting_bytes_max = 64u << 20;   // of these; queue_full
+inline constexpr std::uint64_t records_bytes_max = 1ull << 30;        // of their file; io_failed
+
 // -- requests (invalid_argument or too_large error) --
 inline constexpr int stop_strings_max = 16;
 inline constexpr std::size_t stop_string_bytes_max = 1024;
 inline constexpr int top_logprobs_max = 20;
 inline constexpr int logit_bias_max = 1024;
 inline constexpr int messages_max = 4096;
+inline constexpr int choices_max = 16;                     // of one request (n)
+inline constexpr int choices_tokens_max = 1 << 20;         // of all choices: n times max_tokens, or times the context
 inline constexpr int tools_max = 512;
 inline constexpr std::size_t tool_call_bytes_max = 1u << 20; // one call that the model writes; beyond it is text
 inline constexpr float temperature_max = 2.0f;               // as OpenAI's API

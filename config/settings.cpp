@@ -70,6 +70,8 @@ std::vector<setting_row> rows_of(settings& s) {
       {"memory", "pinned_percent", integer_setting{&s.memory.pinned_percent, 0, limits::pinned_percent_max}},
       {"memory", "token_history", switch_setting{&s.memory.token_history}},
       {"memory", "token_history_mib", integer_setting{&s.memory.token_history_mib, 1, limits::token_history_mib_max}},
+      {"memory", "persistence", switch_setting{&s.memory.persistence}},
+      {"memory", "state_dir", text_setting{&s.memory.state_dir}},
       {"scheduler", "running_max", integer_setting{&s.scheduler.running_max, 1, limits::running_sequences_max}},
       {"scheduler", "waiting_max", integer_setting{&s.scheduler.waiting_max, 1, limits::waiting_requests_max}},
       {"scheduler", "step_tokens", integer_setting{&s.scheduler.step_tokens, 1, limits::step_tokens_max}},

@@ -49,6 +49,8 @@ struct settings {
     int pinned_percent = 25;     // of a shard's pages that requests may pin
     bool token_history = true;  // a chat's known turns are not rendered and tokenised again
     int token_history_mib = 64; // beyond it the conversation used longest ago is forgotten
+    bool persistence = false;   // stored responses and cached pages survive a restart of the process
+    std::string state_dir;      // where; empty: $XDG_STATE_HOME/troupe or ~/.local/state/troupe
   } memory;
   struct {
     int running_max = 64;      // sequences in one step

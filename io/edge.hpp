@@ -10,6 +10,7 @@
 
 #include "base/chat.hpp"
 #include "base/ids.hpp"
+#include "base/random.hpp"
 #include "base/result.hpp"
 #include "base/sampling.hpp"
 
@@ -91,6 +92,11 @@ struct served_model {
 
 enum class health_state { starting, ready, draining, failing };
 
+// The seed of a choice: the first one's is the request's.
+constexpr std::uint64_t choice_seed(std::uint64_t seed, std::uint64_t choice) noexcept {
+  return choice == 0 ? seed : random_at(~seed, choice);
+}
+
 // The runtime as the edge sees it. Every call may come from any thread and returns without waiting.
 class edge_port {
 public:
@@ -98,6 +104,10 @@ public:
   // Refuses with queue_full, shutting_down or unavailable before anything is tokenised. Errors found later come as
   // generation_failed.
   virtual result<std::uint64_t> submit(generation_request request, std::shared_ptr<event_sink> sink) = 0;
+  // Several answers to one request, one a sink, each with a number of its own; all are accepted or none. The first is what
+  // submit() would answer, the others have seeds of their own (choice_seed) and begin when its prompt is computed.
+  virtual result<std::vector<std::uint64_t>> submit_choices(generation_request request,
+                                                            std::vector<std::shared_ptr<event_sink>> sinks) = 0;
   virtual void cancel(std::uint64_t request) noexcept = 0; // idempotent; the sink still gets its one end event
   virtual served_model model() const = 0;
   virtual health_state health(std::string& why) const = 0;

@@ -30,8 +30,10 @@ void append_metric(std::string& out, std::string_view name, std::string_view kin
 edge_core::edge_core(edge_options chosen, bool loopback, edge_port& runtime, log_sink sink)
     : options(std::move(chosen)), port(runtime), log(std::move(sink)),
       access({options.host, loopback, options.allowed_origins, options.api_keys}),
-      responses(static_cast<std::size_t>(limits::stored_responses_max), limits::stored_responses_bytes_max),
-      id_key_(random_key()), id_mask_(random_key()) {}
+      responses({static_cast<std::size_t>(limits::stored_responses_max), limits::stored_responses_bytes_max}, options.records),
+      id_key_(random_key()), id_mask_(random_key()) {
+  responses.restore(log);
+}
 
 void edge_core::connection_ended() {
   const std::lock_guard lock(empty_mutex);
@@ -80,6 +82,8 @@ std::string edge_core::metrics_text() const {
   add("troupe_edge_input_bytes", "gauge", "Large requests that arrive or are being answered.", input.bytes());
   add("troupe_edge_stored_responses", "gauge", "Responses kept for previous_response_id.", responses.size());
   add("troupe_edge_stored_response_bytes", "gauge", "Their size.", responses.bytes());
+  add("troupe_edge_record_failures_total", "counter", "Writes of stored responses that the disk refused.",
+      responses.failures());
   return out;
 }
 

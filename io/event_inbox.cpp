@@ -1,17 +1,18 @@
 #include "io/event_inbox.hpp"
 
 namespace troupe {
-namespace {
 
 class inbox_sink final : public event_sink {
 public:
   inbox_sink(std::shared_ptr<event_inbox> inbox, std::uint64_t run) : inbox_(std::move(inbox)), run_(run) {}
-  void push(generation_event event) noexcept override { inbox_->push(run_, std::move(event)); }
+  void push(generation_event event) noexcept override { inbox_->push({run_, std::move(event)}); }
 
 private:
   std::shared_ptr<event_inbox> inbox_;
   std::uint64_t run_;
 };
+
+namespace {
 
 struct size_of_event {
   std::size_t operator()(const text_delta& e) const {
@@ -31,11 +32,16 @@ struct size_of_event {
   }
 };
 
-std::size_t bytes_of(const generation_event& event) {
-  return sizeof(run_event) + std::visit(size_of_event{}, event);
+std::size_t bytes_of(const run_event& event) {
+  const auto* generated = std::get_if<generation_event>(&event.event);
+  return sizeof(run_event) + (generated ? std::visit(size_of_event{}, *generated) : 0);
 }
 
-bool join(generation_event& into, generation_event& next) {
+bool join(run_event& first, run_event& second) {
+  if (first.run != second.run || first.event.index() != 0 || second.event.index() != 0)
+    return false;
+  generation_event& into = std::get<generation_event>(first.event);
+  generation_event& next = std::get<generation_event>(second.event);
   if (auto* a = std::get_if<text_delta>(&into))
     if (auto* b = std::get_if<text_delta>(&next)) {
       a->text += b->text;
@@ -56,7 +62,11 @@ std::shared_ptr<event_sink> event_inbox::sink(std::uint64_t run) {
   return std::make_shared<inbox_sink>(shared_from_this(), run);
 }
 
-void event_inbox::push(std::uint64_t run, generation_event event) noexcept {
+written_fn event_inbox::keeper(std::uint64_t run) {
+  return [self = shared_from_this(), run](result<void> outcome) { self->push({run, keeping_ended{std::move(outcome)}}); };
+}
+
+void event_inbox::push(run_event event) noexcept {
   const std::lock_guard lock(mutex_);
   if (closed_)
     return;
@@ -68,7 +78,7 @@ void event_inbox::push(std::uint64_t run, generation_event event) noexcept {
       overflowed_ = true;
       woken_ = false; // the connection may be busy writing; this can't wait
     } else {
-      waiting_.push_back({run, std::move(event)});
+      waiting_.push_back(std::move(event));
       bytes_ += bytes;
     }
     if (!woken_) {
@@ -106,7 +116,7 @@ void event_inbox::close() {
 void join_deltas(std::vector<run_event>& events) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < events.size(); ++i) {
-    if (kept > 0 && events[kept - 1].run == events[i].run && join(events[kept - 1].event, events[i].event))
+    if (kept > 0 && join(events[kept - 1], events[i]))
       continue;
     if (kept != i)
       events[kept] = std::move(events[i]);

@@ -2,8 +2,8 @@
 //
 // Owns the events that were pushed and not yet taken, at most `bytes_max` of them: beyond, they are dropped, overflowed()
 // stays true, and the connection cancels. Promises: push never blocks on more than this inbox's mutex, never throws; the
-// wake function is called once per batch, and never again after close(). push from any thread, the rest from the
-// connection's.
+// wake function is called once per batch, and never again after close(). sinks and keepers from any thread, the rest
+// from the connection's.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,13 +11,19 @@
 #include <mutex>
 #include <vector>
 
+#include "base/record_store.hpp"
 #include "io/edge.hpp"
 
 namespace troupe {
 
+// How the keeping of what a request made or unmade ended; comes after the request's end.
+struct keeping_ended {
+  result<void> outcome;
+};
+
 struct run_event {
   std::uint64_t run; // which of the connection's requests
-  generation_event event;
+  std::variant<generation_event, keeping_ended> event;
 };
 
 class event_inbox : public std::enable_shared_from_this<event_inbox> {
@@ -26,15 +32,18 @@ public:
   event_inbox(std::size_t bytes_max, std::function<void()> wake) : bytes_max_(bytes_max), wake_(std::move(wake)) {}
 
   std::shared_ptr<event_sink> sink(std::uint64_t run);
+  // Pushes keeping_ended.
+  written_fn keeper(std::uint64_t run);
   // Moves what waits to the end of `out`.
   void take(std::vector<run_event>& out);
   bool overflowed() const;
   // Later events are dropped and nobody is woken.
   void close();
 
-  void push(std::uint64_t run, generation_event event) noexcept;
-
 private:
+  friend class inbox_sink;
+  void push(run_event event) noexcept;
+
   const std::size_t bytes_max_;
   mutable std::mutex mutex_;
   std::function<void()> wake_;

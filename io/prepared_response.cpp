@@ -11,21 +11,45 @@ public:
 
   bool streams() const noexcept override { return prepared_.streams; }
 
-  void encode(const generation_event& event, std::string& body) override {
+  void keep_with(written_fn keeper) override { keeper_ = std::move(keeper); }
+  bool keeping() const noexcept override { return keeping_; }
+
+  void encode(const generation_event& event, std::string& body, int) override {
     events_.clear();
     prepared_.stream->consume(event, events_);
-    if (prepared_.stream->continuable() && prepared_.store)
-      core_.responses.put(to_stored(prepared_));
-    if (prepared_.streams)
-      for (const response_event& e : events_)
-        append_sse(body, e.type, e.json);
-    else if (prepared_.stream->ended())
-      body = prepared_.stream->object_json();
+    if (prepared_.store && prepared_.stream->continuable())
+      keeping_ = core_.responses.put(to_stored(prepared_), std::move(keeper_)) == store_answer::under_way;
+    if (keeping_) {
+      end_ = std::move(events_.back());
+      events_.pop_back();
+    }
+    write(body);
+  }
+
+  void kept(const result<void>& outcome, std::string& body) override {
+    keeping_ = false;
+    events_.clear();
+    if (outcome)
+      events_.push_back(std::move(end_));
+    else
+      prepared_.stream->fail_instead(outcome.fault(), events_);
+    write(body);
   }
 
 private:
+  void write(std::string& body) {
+    if (prepared_.streams)
+      for (const response_event& e : events_)
+        append_sse(body, e.type, e.json);
+    else if (prepared_.stream->ended() && !keeping_)
+      body = prepared_.stream->object_json();
+  }
+
   edge_core& core_;
   prepared_response prepared_;
+  written_fn keeper_;
+  bool keeping_ = false;
+  response_event end_; // held back meanwhile
   std::vector<response_event> events_;
 };
 

@@ -16,6 +16,7 @@ struct running_response {
   bool started = false;
   std::optional<steady_time> silent_since; // as the ticks see it; absent: an event came after the last one
   prepared_response prepared;
+  std::optional<response_event> held_back; // its end, until the response is kept
 };
 
 struct waiting_response {
@@ -48,7 +49,7 @@ class responses_socket final : public socket_session {
 public:
   responses_socket(edge_core& core, std::shared_ptr<event_inbox> inbox, std::string tenant)
       : core_(core), inbox_(std::move(inbox)), tenant_(std::move(tenant)),
-        stored_(static_cast<std::size_t>(limits::socket_stored_responses_max), limits::socket_stored_bytes_max),
+        stored_({static_cast<std::size_t>(limits::socket_stored_responses_max), limits::socket_stored_bytes_max}),
         opened_(std::chrono::steady_clock::now()) {}
 
   void on_message(std::string_view payload, bool binary, socket_output& out) override;
@@ -64,6 +65,8 @@ private:
   // Starts the lane's next response, if it has one and none runs; forgets the lane when it is empty.
   void advance(const std::string& stream_id, socket_output& out);
   void start(lane& in, responses_request request, socket_output& out);
+  bool on_generated(running_response& running, const generation_event& event, socket_output& out);
+  void on_kept(running_response& running, const result<void>& outcome, socket_output& out);
   void refuse(const wire_fault& fault, std::string_view stream_id, socket_output& out);
   void end_stalled(steady_time now, socket_output& out);
   void expire(socket_output& out);
@@ -168,21 +171,16 @@ void responses_socket::on_event(run_event& event, socket_output& out) {
   const std::string stream_id = known->second;
   running_response& running = *lanes_.at(stream_id).running;
   running.silent_since.reset();
-  const auto* failed = std::get_if<generation_failed>(&event.event);
-  const bool never_started = failed && !running.started;
-  if (never_started) {
+  const auto* generated = std::get_if<generation_event>(&event.event);
+  const auto* failed = generated ? std::get_if<generation_failed>(generated) : nullptr;
+  if (running.held_back && failed) // it made no progress in time
+    on_kept(running, failed->fault, out);
+  else if (!generated)
+    on_kept(running, std::get<keeping_ended>(event.event).outcome, out);
+  else if (failed && !running.started)
     refuse(to_wire(failed->fault), stream_id, out);
-  } else {
-    running.started = true;
-    events_.clear();
-    running.prepared.stream->consume(event.event, events_);
-    for (response_event& e : events_)
-      out.text(std::move(e.json));
-    if (!running.prepared.stream->ended())
-      return;
-    if (running.prepared.stream->continuable())
-      (running.prepared.store ? core_.responses : stored_).put(to_stored(running.prepared));
-  }
+  else if (!on_generated(running, *generated, out))
+    return;
   lane_of_run_.erase(known);
   lanes_.at(stream_id).running.reset();
   advance(stream_id, out);
@@ -190,6 +188,34 @@ void responses_socket::on_event(run_event& event, socket_output& out) {
     out.close = {close_code::going_away, "The server shuts down."};
   else if (idle() && expired_)
     expire(out);
+}
+
+// true: the response has ended, and its end was told.
+bool responses_socket::on_generated(running_response& running, const generation_event& event, socket_output& out) {
+  const responses_stream& stream = *running.prepared.stream;
+  running.started = true;
+  events_.clear();
+  running.prepared.stream->consume(event, events_);
+  if (stream.continuable()) {
+    response_store& store = running.prepared.store ? core_.responses : stored_;
+    if (store.put(to_stored(running.prepared), inbox_->keeper(running.run)) == store_answer::under_way) {
+      running.held_back = std::move(events_.back());
+      events_.pop_back();
+    }
+  }
+  for (response_event& e : events_)
+    out.text(std::move(e.json));
+  return stream.ended() && !running.held_back;
+}
+
+void responses_socket::on_kept(running_response& running, const result<void>& outcome, socket_output& out) {
+  events_.clear();
+  if (outcome)
+    events_.push_back(std::move(*running.held_back));
+  else
+    running.prepared.stream->fail_instead(outcome.fault(), events_);
+  for (response_event& e : events_)
+    out.text(std::move(e.json));
 }
 
 void responses_socket::cancel(const socket_event& event, socket_output& out) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "base/record_store.hpp"
 #include "base/result.hpp"
 #include "config/limits.hpp"
 #include "io/edge.hpp"
@@ -26,6 +27,7 @@ struct edge_options {
   std::vector<std::string> allowed_origins;                        // beyond the server's own; "*" is any
   std::vector<std::string> api_keys;                               // empty: none is asked for
   std::string model_alias;                                         // the name clients use; empty: the model's own
+  std::shared_ptr<record_store> records;                           // of stored responses; null: they go with the process
   bool echo_route = false;                                         // /__echo, for conformance probes
 };
 

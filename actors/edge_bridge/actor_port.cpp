@@ -3,6 +3,7 @@
 #include <caf/all.hpp>
 
 #include "actors/company.hpp"
+#include "actors/edge_bridge/leading_sink.hpp"
 #include "actors/worker/prompt_preparer.hpp"
 #include "config/limits.hpp"
 
@@ -19,33 +20,71 @@ result<void> actor_port::open_for_work() const {
   return fail(errc::internal, "unknown health");
 }
 
-result<std::uint64_t> actor_port::submit(generation_request request, std::shared_ptr<event_sink> sink) {
+// The gate. On success `places` are taken, and the company is there to be told.
+result<std::shared_ptr<const company>> actor_port::admit(const generation_request& request, int places) {
   auto& metrics = *parts_.context->metrics;
-  const auto refuse = [&metrics](error fault) {
-    metrics.requests_refused.fetch_add(1, std::memory_order_relaxed);
+  const auto refuse = [&](error fault) {
+    metrics.requests_refused.fetch_add(static_cast<std::uint64_t>(places), std::memory_order_relaxed);
     return fault;
   };
   if (auto valid = check_request(request); !valid)
     return refuse(valid.fault());
-  if (!parts_.slots->try_enter())
-    return refuse({errc::queue_full, "all " + std::to_string(parts_.slots->limit()) + " places are taken; try again later"});
+  if (!parts_.slots->try_enter(places))
+    return refuse({errc::queue_full, "not " + std::to_string(places) + " of the " + std::to_string(parts_.slots->limit()) +
+                                         " places are free; try again later"});
   // Looked at after entering, so that a drain that began before counts this request or refuses it.
-  const auto peers = parts_.front->peers();
+  auto peers = parts_.front->peers();
   auto open = open_for_work();
   if (open && !(peers && peers->bridge.alive()))
     open = fail(errc::unavailable, "a part is being restarted; try again");
   if (!open) {
-    parts_.slots->leave();
+    for (int i = 0; i < places; ++i)
+      parts_.slots->leave();
     return refuse(open.fault());
   }
+  return peers;
+}
 
+ticket_ptr actor_port::make_ticket(std::shared_ptr<event_sink> sink) {
   const auto number = last_number_.fetch_add(1, std::memory_order_relaxed) + 1;
   auto ticket = std::make_shared<request_ticket>(
       ticket_parts{number, std::move(sink), parts_.slots, parts_.context->metrics, parts_.front, parts_.context->clock});
   parts_.front->add(ticket);
-  caf::anon_send(peers->bridge.handle,
+  return ticket;
+}
+
+result<std::uint64_t> actor_port::submit(generation_request request, std::shared_ptr<event_sink> sink) {
+  const auto peers = admit(request, 1);
+  if (!peers)
+    return peers.fault();
+  auto ticket = make_ticket(std::move(sink));
+  const auto number = ticket->number();
+  caf::anon_send((*peers)->bridge.handle,
                  open_session{std::move(ticket), std::make_shared<const generation_request>(std::move(request))});
   return number;
+}
+
+result<std::vector<std::uint64_t>> actor_port::submit_choices(generation_request request,
+                                                              std::vector<std::shared_ptr<event_sink>> sinks) {
+  TROUPE_CHECK(!sinks.empty());
+  const auto peers = admit(request, static_cast<int>(sinks.size()));
+  if (!peers)
+    return peers.fault();
+  std::vector<open_session> waiting;
+  for (std::size_t i = 1; i < sinks.size(); ++i) {
+    auto own = std::make_shared<generation_request>(request);
+    if (own->sampling.seed)
+      own->sampling.seed = choice_seed(*own->sampling.seed, i);
+    waiting.push_back({make_ticket(std::move(sinks[i])), std::move(own)});
+  }
+  std::vector<std::uint64_t> numbers;
+  for (const open_session& each : waiting)
+    numbers.push_back(each.ticket->number());
+  auto first = make_ticket(std::make_shared<leading_sink>(std::move(sinks[0]), std::move(waiting), parts_.front));
+  numbers.insert(numbers.begin(), first->number());
+  caf::anon_send((*peers)->bridge.handle,
+                 open_session{std::move(first), std::make_shared<const generation_request>(std::move(request))});
+  return numbers;
 }
 
 void actor_port::cancel(std::uint64_t request) noexcept {

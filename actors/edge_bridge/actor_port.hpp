@@ -24,6 +24,8 @@ public:
   explicit actor_port(port_parts parts) : parts_(std::move(parts)) {}
 
   result<std::uint64_t> submit(generation_request request, std::shared_ptr<event_sink> sink) override;
+  result<std::vector<std::uint64_t>> submit_choices(generation_request request,
+                                                    std::vector<std::shared_ptr<event_sink>> sinks) override;
   void cancel(std::uint64_t request) noexcept override;
   served_model model() const override { return parts_.context->model; }
   health_state health(std::string& why) const override;
@@ -31,6 +33,8 @@ public:
 
 private:
   result<void> open_for_work() const;
+  result<std::shared_ptr<const company>> admit(const generation_request& request, int places);
+  ticket_ptr make_ticket(std::shared_ptr<event_sink> sink);
 
   const port_parts parts_;
   std::atomic<std::uint64_t> last_number_{0};

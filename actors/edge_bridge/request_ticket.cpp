@@ -5,10 +5,10 @@
 
 namespace troupe {
 
-bool in_flight::try_enter() noexcept {
+bool in_flight::try_enter(int requests) noexcept {
   int now = count_.load(std::memory_order_relaxed);
-  while (now < limit_)
-    if (count_.compare_exchange_weak(now, now + 1, std::memory_order_acq_rel))
+  while (now <= limit_ - requests)
+    if (count_.compare_exchange_weak(now, now + requests, std::memory_order_acq_rel))
       return true;
   return false;
 }

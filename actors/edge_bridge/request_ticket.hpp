@@ -23,7 +23,7 @@ class in_flight {
 public:
   explicit in_flight(int limit) : limit_(limit) {}
 
-  bool try_enter() noexcept;
+  bool try_enter(int requests = 1) noexcept; // all of them or none
   void leave() noexcept;
   int count() const noexcept { return count_.load(std::memory_order_relaxed); }
   int limit() const noexcept { return limit_; }

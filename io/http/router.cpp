@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "config/limits.hpp"
 #include "io/prepared_response.hpp"
 #include "io/web/web_files.hpp"
 #include "io/wire/chat_answer.hpp"
@@ -121,6 +122,10 @@ http_response file_response(const web_file& file) {
   return response;
 }
 
+wire_fault unknown_response(std::string_view id) {
+  return {errc::not_found, "Response with id '" + std::string(id) + "' not found.", "response_id", "response_not_found"};
+}
+
 void write_model(json_writer& w, std::string_view id, const served_model& model) {
   w.begin_object().string("id", id).string("object", "model").integer("created", model.created);
   w.string("owned_by", "troupe").integer("max_model_len", model.context_tokens).end_object();
@@ -193,10 +198,17 @@ route_reply router::handle_chat(const http_request& request) const {
     return error_response(*fault);
   if (!core_.knows_model(parsed.model))
     return error_response(unknown_model(parsed.model));
+  const int context = core_.port.model().context_tokens;
+  const int longest = std::min(parsed.generation.max_tokens.value_or(context), context);
+  if (parsed.choices > 1 && longest > limits::choices_tokens_max / parsed.choices)
+    return error_response({errc::invalid_argument,
+                           "'n' times 'max_tokens' must be at most " + std::to_string(limits::choices_tokens_max) + ", not " +
+                               std::to_string(parsed.choices) + " times " + std::to_string(longest) + ".",
+                           "n",
+                           {}});
   parsed.generation.tenant = tenant_of(request);
-  const chat_answer_options answer{parsed.stream, parsed.include_usage, parsed.generation.sampling.logprobs};
-  return generation_job{std::move(parsed.generation),
-                        make_chat_encoder(core_.identify("chatcmpl-"), answer)};
+  const chat_answer_options answer{parsed.stream, parsed.include_usage, parsed.generation.sampling.logprobs, parsed.choices};
+  return generation_job{std::move(parsed.generation), make_chat_encoder(core_.identify("chatcmpl-"), answer), parsed.choices};
 }
 
 route_reply router::handle_completion(const http_request& request) const {
@@ -223,21 +235,32 @@ route_reply router::handle_responses(const http_request& request) const {
   return generation_job{std::move(prepared.generation), make_responses_encoder(core_, std::move(prepared))};
 }
 
-http_response router::handle_stored_response(const http_request& request, std::string_view id) const {
+route_reply router::handle_stored_response(const http_request& request, std::string_view id) const {
   const std::string tenant = tenant_of(request);
-  const wire_fault unknown{errc::not_found, "Response with id '" + std::string(id) + "' not found.", "response_id",
-                           "response_not_found"};
-  if (request.method == "DELETE") {
-    if (!core_.responses.erase(id, tenant))
-      return error_response(unknown);
-    std::string body;
-    json_writer(body).begin_object().string("id", id).string("object", "response").boolean("deleted", true).end_object();
-    return json_response(std::move(body));
-  }
+  if (request.method == "DELETE")
+    return erase_job{std::string(id), tenant};
   if (request.query("stream") == "true")
     return error_response({errc::unsupported, "A stored response can't be streamed again.", "stream", {}});
   auto json = core_.responses.json(id, tenant);
-  return json ? json_response(std::move(*json)) : error_response(unknown);
+  return json ? json_response(std::move(*json)) : error_response(unknown_response(id));
+}
+
+std::optional<http_response> router::erase(const erase_job& job, written_fn keeper) const {
+  switch (core_.responses.erase(job.id, job.tenant, std::move(keeper))) {
+  case store_answer::unknown: return error_response(unknown_response(job.id));
+  case store_answer::done: return erased(job, {});
+  case store_answer::under_way: break;
+  }
+  return std::nullopt;
+}
+
+http_response router::erased(const erase_job& job, const result<void>& outcome) const {
+  if (!outcome)
+    return error_response(to_wire(fail(outcome.fault().code, "The response is forgotten, but its record could not be erased and may "
+                                                             "come back with the next start: " + outcome.fault().message)));
+  std::string body;
+  json_writer(body).begin_object().string("id", job.id).string("object", "response").boolean("deleted", true).end_object();
+  return json_response(std::move(body));
 }
 
 http_response router::health() const {

@@ -17,6 +17,7 @@ namespace troupe {
 struct generation_job {
   generation_request request;
   std::unique_ptr<body_encoder> encoder;
+  int choices = 1;
 };
 
 enum class socket_kind { responses, echo };
@@ -27,7 +28,13 @@ struct socket_upgrade {
   std::string tenant;
 };
 
-using route_reply = std::variant<http_response, generation_job, socket_upgrade>;
+// A stored response to erase, where that may take its time.
+struct erase_job {
+  std::string id;
+  std::string tenant;
+};
+
+using route_reply = std::variant<http_response, generation_job, socket_upgrade, erase_job>;
 
 class router {
 public:
@@ -36,12 +43,15 @@ public:
   // A refusal or an answer that needs no body; nothing where handle() is to be called with the whole request.
   std::optional<http_response> screen(const http_request& head) const;
   route_reply handle(const http_request& request) const;
+  // The answer where there is one at once, else `keeper` is told, and erased() makes the answer of that.
+  std::optional<http_response> erase(const erase_job& job, written_fn keeper) const;
+  http_response erased(const erase_job& job, const result<void>& outcome) const;
 
 private:
   route_reply handle_chat(const http_request& request) const;
   route_reply handle_completion(const http_request& request) const;
   route_reply handle_responses(const http_request& request) const;
-  http_response handle_stored_response(const http_request& request, std::string_view id) const;
+  route_reply handle_stored_response(const http_request& request, std::string_view id) const;
   http_response health() const;
   http_response models() const;
   http_response model(std::string_view id) const;

@@ -60,8 +60,8 @@ public:
   void tick(steady_time now) override;
   void drain() override;
   void cancel() override {
-    if (running_)
-      core_.port.cancel(*running_);
+    for (const std::uint64_t request : running_)
+      core_.port.cancel(request);
   }
   void abort() override;
 
@@ -83,11 +83,17 @@ private:
   void on_head();
   void on_request();
   void begin(generation_job job);
+  void begin(erase_job job);
+  void number_runs(int choices);
+  result<std::vector<std::uint64_t>> submit(generation_request request);
+  event_inbox& inbox();
   void upgrade(socket_upgrade wanted);
   void respond(const http_response& response);
 
   void on_wake();
   void take_events();
+  void consume(const run_event& e);
+  void on_erased();
   void on_stall();
   void flush();
   void write_some();
@@ -118,9 +124,11 @@ private:
 
   std::shared_ptr<event_inbox> inbox_;
   std::vector<run_event> batch_;
-  std::uint64_t run_ = 0; // counts this connection's generations
-  std::optional<std::uint64_t> running_;
+  std::uint64_t run_ = 0;  // of the answer's first choice; counts this connection's generations
+  std::uint64_t runs_ = 1; // one a choice
+  std::vector<std::uint64_t> running_; // as the runtime names them; until the answer's end is in out_
   std::optional<http_answer> answer_;
+  std::optional<erase_job> erasing_;
   bool ending_ = false; // all of the answer is in out_
 
   std::string out_;     // waits for the write in flight
@@ -182,7 +190,7 @@ void http_connection::on_peer_end(bool orderly) {
     framing_.keep_alive = false;
     return;
   }
-  if (running_)
+  if (!running_.empty())
     ++core_.counters.disconnects_total;
   abort();
 }
@@ -287,6 +295,8 @@ void http_connection::on_request() {
       respond(*response);
     else if (auto* job = std::get_if<generation_job>(&reply))
       begin(std::move(*job));
+    else if (auto* erasing = std::get_if<erase_job>(&reply))
+      begin(std::move(*erasing));
     else
       upgrade(std::move(std::get<socket_upgrade>(reply)));
   } catch (const std::exception& e) {
@@ -298,7 +308,7 @@ void http_connection::on_request() {
   }
 }
 
-void http_connection::begin(generation_job job) {
+event_inbox& http_connection::inbox() {
   if (!inbox_)
     inbox_ = std::make_shared<event_inbox>(core_.options.send_queue_bytes_max,
                                            [weak = weak_from_this(), executor = loop_.context.get_executor()] {
@@ -307,8 +317,28 @@ void http_connection::begin(generation_job job) {
                                                  self->on_wake();
                                              });
                                            });
-  answer_.emplace(std::move(job.encoder), framing_);
-  const auto submitted = core_.port.submit(std::move(job.request), inbox_->sink(++run_));
+  return *inbox_;
+}
+
+// The runs that follow are this many, and events of earlier ones are nobody's.
+void http_connection::number_runs(int choices) {
+  run_ += runs_;
+  runs_ = static_cast<std::uint64_t>(choices);
+}
+
+void http_connection::begin(erase_job job) {
+  number_runs(1);
+  if (const auto response = loop_.routes.erase(job, inbox().keeper(run_)))
+    return respond(*response);
+  erasing_ = std::move(job);
+  last_event_ = std::chrono::steady_clock::now();
+}
+
+void http_connection::begin(generation_job job) {
+  number_runs(job.choices);
+  job.encoder->keep_with(inbox().keeper(run_));
+  answer_.emplace(std::move(job.encoder), framing_, job.choices);
+  const auto submitted = submit(std::move(job.request));
   if (submitted) {
     running_ = *submitted;
     last_event_ = std::chrono::steady_clock::now();
@@ -318,6 +348,17 @@ void http_connection::begin(generation_job job) {
   answer_->consume(generation_failed{submitted.fault(), {}}, out_);
   ending_ = true;
   flush();
+}
+
+result<std::vector<std::uint64_t>> http_connection::submit(generation_request request) {
+  if (runs_ == 1) {
+    const auto number = core_.port.submit(std::move(request), inbox().sink(run_));
+    return number ? result(std::vector{*number}) : number.fault();
+  }
+  std::vector<std::shared_ptr<event_sink>> sinks;
+  for (std::uint64_t i = 0; i < runs_; ++i)
+    sinks.push_back(inbox().sink(run_ + i));
+  return core_.port.submit_choices(std::move(request), std::move(sinks));
 }
 
 void http_connection::upgrade(socket_upgrade wanted) {
@@ -353,27 +394,47 @@ void http_connection::on_wake() {
 }
 
 void http_connection::take_events() {
-  if (!answer_ || !running_)
+  if (erasing_)
+    return on_erased();
+  if (!answer_ || running_.empty())
     return;
   inbox_->take(batch_);
   if (!batch_.empty())
     last_event_ = std::chrono::steady_clock::now();
   for (const run_event& e : batch_)
-    if (e.run == run_)
-      answer_->consume(e.event, out_);
+    if (e.run >= run_ && e.run - run_ < runs_)
+      consume(e);
   batch_.clear();
   if (answer_->ended()) {
-    running_.reset();
+    if (runs_ > 1)
+      cancel(); // what is left after one choice failed
+    running_.clear();
     ending_ = true;
   }
   flush();
 }
 
+void http_connection::consume(const run_event& e) {
+  if (const auto* generated = std::get_if<generation_event>(&e.event))
+    answer_->consume(*generated, out_, static_cast<int>(e.run - run_));
+  else
+    answer_->consume(std::get<keeping_ended>(e.event), out_);
+}
+
+void http_connection::on_erased() {
+  inbox_->take(batch_);
+  for (const run_event& e : batch_)
+    if (const auto* ended = std::get_if<keeping_ended>(&e.event); ended && e.run == run_ && erasing_)
+      respond(loop_.routes.erased(*std::exchange(erasing_, std::nullopt), ended->outcome));
+  batch_.clear();
+}
+
 // Whatever holds the answer up, its client is not kept waiting for ever.
 void http_connection::on_stall() {
+  if (erasing_)
+    return respond(loop_.routes.erased(*std::exchange(erasing_, std::nullopt), fail(errc::timeout, "the disk made no progress in time")));
   cancel();
-  running_.reset();
-  ++run_; // what still comes of it is nobody's
+  running_.clear(); // what still comes of it is nobody's
   answer_->consume(generation_failed{{errc::timeout, "The answer made no progress in time."}, {}}, out_);
   ending_ = true;
   flush();
@@ -417,7 +478,7 @@ void http_connection::on_written() {
   sending_.clear();
   if (sending_.capacity() > kept_bytes)
     release_memory(sending_);
-  if (phase_ == phase::answering && running_)
+  if (phase_ == phase::answering && !running_.empty())
     take_events();
   else
     flush();
@@ -466,7 +527,7 @@ void http_connection::tick(steady_time now) {
       return close();
     return refuse_unread(error_response({errc::timeout, "The request did not arrive in time.", {}, {}}));
   case phase::answering:
-    if (running_ && now - last_event_ > limits::answer_stall_deadline)
+    if ((!running_.empty() || erasing_) && now - last_event_ > limits::answer_stall_deadline)
       return on_stall();
     if (answer_ && answer_->streaming() && !writing_ && now - last_progress_ >= limits::sse_ping_interval) {
       answer_->ping(out_);
@@ -492,7 +553,7 @@ void http_connection::drain() {
 
 void http_connection::abort() {
   cancel();
-  running_.reset();
+  running_.clear();
   close();
 }
 

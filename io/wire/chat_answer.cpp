@@ -27,14 +27,26 @@ void write_tool_call(json_writer& w, const tool_call& call) {
   w.string("name", call.name).string("arguments", call.arguments).end_object();
 }
 
+// Adds a further choice's: the prompt is the same.
+void add_usage(token_usage& sum, const token_usage& choice, int number) {
+  if (number == 0) {
+    sum.prompt_tokens = choice.prompt_tokens;
+    sum.cached_tokens = choice.cached_tokens;
+  }
+  sum.completion_tokens += choice.completion_tokens;
+  sum.reasoning_tokens += choice.reasoning_tokens;
+}
+
 class chat_stream_encoder final : public body_encoder {
 public:
   chat_stream_encoder(answer_identity identity, chat_answer_options options)
-      : identity_(std::move(identity)), options_(options) {}
+      : identity_(std::move(identity)), options_(options), open_(options.choices),
+        tool_calls_(static_cast<std::size_t>(options.choices)) {}
 
   bool streams() const noexcept override { return true; }
 
-  void encode(const generation_event& event, std::string& body) override {
+  void encode(const generation_event& event, std::string& body, int choice) override {
+    choice_ = choice;
     std::visit([&](const auto& e) { on(e, body); }, event);
   }
 
@@ -46,7 +58,7 @@ private:
     json_writer w(json_);
     w.begin_object();
     write_identity(w, identity_, "chat.completion.chunk");
-    w.key("choices").begin_array().begin_object().integer("index", 0).key("delta").begin_object();
+    w.key("choices").begin_array().begin_object().integer("index", choice_).key("delta").begin_object();
     delta(w);
     w.end_object();
     write_logprobs(w, logprobs);
@@ -75,7 +87,7 @@ private:
   }
   // The call comes complete: its first delta names it, the second carries the arguments.
   void on(const tool_call_made& e, std::string& body) {
-    const int index = tool_calls_++;
+    const int index = tool_calls_[static_cast<std::size_t>(choice_)]++;
     chunk(
         body,
         [&](json_writer& w) {
@@ -97,13 +109,16 @@ private:
       return append_sse(body, error_body({errc::cancelled, "The request was cancelled.", {}, {}}));
     chunk(
         body, [](json_writer&) {}, {}, finish_reason_name(e.reason));
+    add_usage(usage_, e.usage, choice_);
+    if (--open_ > 0)
+      return;
     if (options_.include_usage) {
       json_.clear();
       json_writer w(json_);
       w.begin_object();
       write_identity(w, identity_, "chat.completion.chunk");
       w.key("choices").begin_array().end_array().key("usage");
-      write_usage(w, e.usage);
+      write_usage(w, usage_);
       w.end_object();
       append_sse(body, json_);
     }
@@ -113,46 +128,73 @@ private:
 
   answer_identity identity_;
   chat_answer_options options_;
-  int tool_calls_ = 0;
+  int choice_ = 0;              // of the event that is written
+  int open_;                    // choices that have not ended
+  std::vector<int> tool_calls_; // by choice
+  token_usage usage_;
   std::string json_;
 };
 
 class chat_plain_encoder final : public body_encoder {
 public:
   chat_plain_encoder(answer_identity identity, chat_answer_options options)
-      : identity_(std::move(identity)), options_(options) {}
+      : identity_(std::move(identity)), options_(options), open_(options.choices),
+        choices_(static_cast<std::size_t>(options.choices)) {}
 
   bool streams() const noexcept override { return false; }
 
-  void encode(const generation_event& event, std::string& body) override {
+  void encode(const generation_event& event, std::string& body, int number) override {
+    choice& at = choices_[static_cast<std::size_t>(number)];
     if (const auto* text = std::get_if<text_delta>(&event)) {
-      message_.content += text->text;
-      logprobs_.insert(logprobs_.end(), text->logprobs.begin(), text->logprobs.end());
+      at.message.content += text->text;
+      at.logprobs.insert(at.logprobs.end(), text->logprobs.begin(), text->logprobs.end());
     } else if (const auto* reasoning = std::get_if<reasoning_delta>(&event)) {
-      message_.reasoning += reasoning->text;
+      at.message.reasoning += reasoning->text;
     } else if (const auto* made = std::get_if<tool_call_made>(&event)) {
-      message_.tool_calls.push_back(made->call);
+      at.message.tool_calls.push_back(made->call);
     } else if (const auto* finished = std::get_if<generation_finished>(&event)) {
-      write(*finished, body);
+      at.reason = finished->reason;
+      add_usage(usage_, finished->usage, number);
+      if (--open_ == 0)
+        write(body);
     }
   }
 
 private:
-  void write(const generation_finished& finished, std::string& body) const {
+  struct choice {
+    chat_message message;
+    std::vector<text_logprob> logprobs;
+    finish_reason reason = finish_reason::stop;
+  };
+
+  void write(std::string& body) const {
     json_writer w(body);
     w.begin_object();
     write_identity(w, identity_, "chat.completion");
-    w.key("choices").begin_array().begin_object().integer("index", 0).key("message").begin_object().string("role", "assistant");
-    if (message_.content.empty() && !message_.tool_calls.empty())
+    w.key("choices").begin_array();
+    for (std::size_t i = 0; i < choices_.size(); ++i) {
+      w.begin_object().integer("index", static_cast<std::int64_t>(i));
+      write_message(w, choices_[i].message);
+      write_logprobs(w, choices_[i].logprobs, options_.logprobs);
+      w.string("finish_reason", finish_reason_name(choices_[i].reason)).end_object();
+    }
+    w.end_array().key("usage");
+    write_usage(w, usage_);
+    w.end_object();
+  }
+
+  static void write_message(json_writer& w, const chat_message& message) {
+    w.key("message").begin_object().string("role", "assistant");
+    if (message.content.empty() && !message.tool_calls.empty())
       w.null("content");
     else
-      w.string("content", message_.content);
+      w.string("content", message.content);
     w.null("refusal");
-    if (!message_.reasoning.empty())
-      w.string("reasoning_content", message_.reasoning);
-    if (!message_.tool_calls.empty()) {
+    if (!message.reasoning.empty())
+      w.string("reasoning_content", message.reasoning);
+    if (!message.tool_calls.empty()) {
       w.key("tool_calls").begin_array();
-      for (const tool_call& call : message_.tool_calls) {
+      for (const tool_call& call : message.tool_calls) {
         w.begin_object();
         write_tool_call(w, call);
         w.end_object();
@@ -160,16 +202,13 @@ private:
       w.end_array();
     }
     w.end_object();
-    write_logprobs(w, logprobs_, options_.logprobs);
-    w.string("finish_reason", finish_reason_name(finished.reason)).end_object().end_array().key("usage");
-    write_usage(w, finished.usage);
-    w.end_object();
   }
 
   answer_identity identity_;
   chat_answer_options options_;
-  chat_message message_;
-  std::vector<text_logprob> logprobs_;
+  int open_; // choices that have not ended
+  std::vector<choice> choices_;
+  token_usage usage_;
 };
 
 } // namespace

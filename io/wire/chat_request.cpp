@@ -149,6 +149,7 @@ std::optional<wire_fault> parse_chat_request(std::string_view json, chat_request
   read_logprobs(fields, out.generation.sampling);
   read_stop(fields, out.generation.stop);
   read_run_options(fields, out.generation);
+  out.choices = read_choices(fields, limits::choices_max);
   read_thinking(fields, out.generation.enable_thinking);
   read_text_format(fields, "response_format");
   for (const std::string_view key : {std::string_view("max_tokens"), std::string_view("max_completion_tokens")})

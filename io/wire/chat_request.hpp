@@ -15,6 +15,7 @@ namespace troupe {
 struct chat_request {
   generation_request generation;
   std::string model; // empty: whichever is served
+  int choices = 1; // answers (n)
   bool stream = false;
   bool include_usage = false;
 };

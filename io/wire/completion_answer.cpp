@@ -38,7 +38,7 @@ public:
 
   bool streams() const noexcept override { return options_.stream; }
 
-  void encode(const generation_event& event, std::string& body) override {
+  void encode(const generation_event& event, std::string& body, int) override {
     if (const auto* text = std::get_if<text_delta>(&event)) {
       on_text(*text, body);
     } else if (const auto* reasoning = std::get_if<reasoning_delta>(&event)) {

@@ -68,6 +68,7 @@ std::optional<wire_fault> parse_completion_request(std::string_view json, comple
   }
   read_stop(fields, out.generation.stop);
   read_run_options(fields, out.generation);
+  read_choices(fields, 1);
   // OpenAI's default here; unlike chat, where an absent limit means as much as fits.
   constexpr int default_max_tokens = 16;
   out.generation.max_tokens =

@@ -96,11 +96,16 @@ void read_run_options(json_fields& fields, generation_request& out) {
   }
   if (const auto count = fields.integer("context_tokens", 1, limits::context_tokens_max))
     out.context_tokens = static_cast<int>(*count);
-  for (const std::string_view key : {std::string_view("n"), std::string_view("best_of")}) {
+}
+
+int read_choices(json_fields& fields, int choices_max) {
+  for (const auto& [key, most] : {std::pair(std::string_view("n"), choices_max), std::pair(std::string_view("best_of"), 1)}) {
     const auto count = fields.integer(key, int64_min, int64_max);
-    if (count && *count != 1)
-      fields.refuse(key, *count < 1 ? errc::invalid_argument : errc::unsupported, "'" + std::string(key) + "' must be 1.");
+    if (count && (*count < 1 || *count > most))
+      fields.refuse(key, *count < 1 || most > 1 ? errc::invalid_argument : errc::unsupported,
+                    "'" + std::string(key) + "' must be 1" + (most > 1 ? " to " + std::to_string(most) : "") + ".");
   }
+  return static_cast<int>(fields.integer("n", int64_min, int64_max).value_or(1));
 }
 
 void read_thinking(json_fields& fields, std::optional<bool>& out) {

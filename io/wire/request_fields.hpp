@@ -10,8 +10,10 @@ namespace troupe {
 void read_sampling(json_fields& fields, sampling_request& out);
 // `stop`: a string or an array of strings.
 void read_stop(json_fields& fields, std::vector<std::string>& out);
-// ignore_eos, n, best_of.
+// ignore_eos, prompt_cache_retention.
 void read_run_options(json_fields& fields, generation_request& out);
+// n: how many answers, 1 where it is absent; best_of must be 1.
+int read_choices(json_fields& fields, int choices_max);
 // enable_thinking, chat_template_kwargs.enable_thinking, reasoning_effort, reasoning.effort; the first present one decides.
 void read_thinking(json_fields& fields, std::optional<bool>& out);
 // stream_options.include_usage.

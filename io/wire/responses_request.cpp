@@ -126,6 +126,7 @@ std::optional<wire_fault> parse_responses_request(std::string_view json, respons
   read_run_options(fields, out.generation);
   if (out.echo.truncation == "auto" && !out.generation.overflow)
     out.generation.overflow = overflow_policy::window;
+  read_choices(fields, 1);
   read_thinking(fields, out.generation.enable_thinking);
   if (const auto text = fields.object("text")) {
     json_fields nested(*text, "text", fault);

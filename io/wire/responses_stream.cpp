@@ -155,6 +155,15 @@ void responses_stream::on(const generation_failed& e, std::vector<response_event
   end("response.failed", out);
 }
 
+void responses_stream::fail_instead(const error& fault, std::vector<response_event>& out) {
+  TROUPE_CHECK(ended_);
+  fault_ = fault;
+  status_ = "failed";
+  incomplete_reason_.clear();
+  --sequence_;
+  end("response.failed", out);
+}
+
 void responses_stream::end(std::string_view type, std::vector<response_event>& out) {
   ended_ = true;
   const std::string object = object_json();

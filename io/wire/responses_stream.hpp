@@ -30,6 +30,9 @@ public:
   // Appends what the event gives rise to. The first one must not be a failure: such a request has no response.
   void consume(const generation_event& event, std::vector<response_event>& out);
 
+  // The end that consume() appended is not sent; the response fails instead. Appends that end.
+  void fail_instead(const error& fault, std::vector<response_event>& out);
+
   bool ended() const noexcept { return ended_; }
   // A later response may go on from this one: it came to its end, be it for want of room.
   bool continuable() const noexcept { return status_ == "completed" || status_ == "incomplete"; }

@@ -23,7 +23,7 @@ std::vector<include_line> all_includes() {
   const fs::path root = TROUPE_SOURCE_DIR;
   const std::regex pattern(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])");
   std::vector<include_line> found;
-  for (const char* folder : {"base", "config", "model", "cpu", "gpu", "memory", "index", "io", "actors", "app"}) {
+  for (const char* folder : {"base", "config", "model", "cpu", "gpu", "memory", "storage", "index", "io", "actors", "app"}) {
     if (!fs::exists(root / folder))
       continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
@@ -49,12 +49,13 @@ const std::map<std::string, std::set<std::string>> allowed = {
     {"config", {"base"}},
     {"model", {"base", "config"}},
     {"memory", {"base", "config"}},
+    {"storage", {"base", "config"}},
     {"index", {"base", "config"}},
     {"io", {"base", "config"}},
     {"cpu", {"base", "config", "model"}},
     {"gpu", {"base", "config", "model"}},
     {"actors", {"base", "config", "model", "memory", "index", "io"}},
-    {"app", {"base", "config", "model", "cpu", "gpu", "memory", "index", "io", "actors", "include"}},
+    {"app", {"base", "config", "model", "cpu", "gpu", "memory", "storage", "index", "io", "actors", "include"}},
 };
 
 // The folders that are home to a library, by the start of its include path.
@@ -62,7 +63,7 @@ const std::map<std::string, std::set<std::string>> homes = {
     {"caf/", {"actors"}},      {"boost/", {"io"}},        {"simdjson", {"io", "model"}},
     {"yaml-cpp/", {"config"}}, {"utf8proc", {"model"}},   {"hnswlib", {"index"}},
     {"cuda", {"gpu"}},         {"cublas", {"gpu"}},       {"CLI/", {"app"}},
-    {"doctest", {}},           {"curl/", {"app"}},
+    {"doctest", {}},           {"curl/", {"app"}},        {"sqlite3", {"storage"}},
 };
 
 } // namespace
@@ -96,6 +97,6 @@ TEST_CASE("the test reads what it means to read") {
   std::set<std::string> folders;
   for (const auto& line : lines)
     folders.insert(line.folder);
-  for (const char* folder : {"base", "config", "model", "cpu", "memory", "io", "actors", "app"})
+  for (const char* folder : {"base", "config", "model", "cpu", "memory", "storage", "io", "actors", "app"})
     CHECK(folders.count(folder) == 1);
 }

@@ -86,6 +86,15 @@ TEST_CASE("keys and values are halves unless a type is named for each") {
   CHECK(s.memory.kv_values == "int4");
 }
 
+TEST_CASE("nothing outlives the process unless persistence is switched on") {
+  settings s;
+  CHECK_FALSE(s.memory.persistence);
+  REQUIRE(apply_yaml(s, "memory:\n  persistence: on\n  state_dir: /var/lib/troupe\n"));
+  CHECK(s.memory.persistence);
+  CHECK(s.memory.state_dir == "/var/lib/troupe");
+  CHECK_FALSE(apply_override(s, "memory.persistence=maybe"));
+}
+
 TEST_CASE("every described line can be applied again") {
   settings s;
   s.server.port = 77;

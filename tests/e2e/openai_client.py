@@ -54,6 +54,33 @@ def chat_stream(plain):
     check(usage and usage.completion_tokens > 0, "chat: stream ends with its usage")
 
 
+def chat_choices(plain):
+    # The fake runtime gives the same answer whatever the seed.
+    answer = client.chat.completions.create(model=model, messages=hello, max_tokens=24, temperature=0, n=3)
+    check.equal([choice.index for choice in answer.choices], [0, 1, 2], "choices: each has its index")
+    check.equal([choice.message.content for choice in answer.choices], [plain] * 3, "choices: greedy ones are all the same")
+    one = client.chat.completions.create(model=model, messages=hello, max_tokens=24, temperature=0)
+    check.equal(answer.usage.prompt_tokens, one.usage.prompt_tokens, "choices: the prompt counts once")
+    check.equal(answer.usage.completion_tokens, 3 * one.usage.completion_tokens, "choices: what they wrote is summed")
+    options = {"model": model, "messages": hello, "max_tokens": 24, "temperature": 1.2, "seed": 11}
+    single = client.chat.completions.create(**options)
+    drawn = client.chat.completions.create(**options, n=4)
+    check.equal(drawn.choices[0].message.content, single.choices[0].message.content, "choices: the first is the only one's answer")
+    texts, finish = ["", "", "", ""], {}
+    for chunk in client.chat.completions.create(**options, n=4, stream=True):
+        for choice in chunk.choices:
+            texts[choice.index] += choice.delta.content or ""
+            if choice.finish_reason:
+                finish[choice.index] = choice.finish_reason
+    check.equal(texts, [choice.message.content or "" for choice in drawn.choices], "choices: streamed ones are the same texts")
+    check.equal(sorted(finish), [0, 1, 2, 3], "choices: every streamed one ends")
+    stream = client.chat.completions.create(model=model, messages=long_wish, max_tokens=400, stream=True, n=4)
+    for _ in zip(range(8), stream):
+        pass
+    stream.close()
+    check(wait_for(lambda: running() == 0, 10), "choices: a client that leaves has all of them cancelled")
+
+
 def chat_stop(plain):
     if len(plain) < 3:
         return check(True, "chat: answer too short to stop within")
@@ -192,6 +219,7 @@ async def responses_async_socket():
 with server:
     plain = chat_plain()
     chat_stream(plain)
+    chat_choices(plain)
     chat_stop(plain)
     chat_logprobs()
     chat_cancel()

@@ -221,6 +221,88 @@ TEST_CASE("each event is written the moment it comes, and pings only between sta
   CHECK(out.empty());
 }
 
+TEST_CASE("choices stream side by side, each with its index, and the usage counts the prompt once") {
+  http_answer answer(make_chat_encoder(identity, {true, true, false, 2}), framing(), 2);
+  std::string out;
+  token_usage other = usage;
+  other.cached_tokens = 20;
+  other.completion_tokens = 3;
+  answer.consume(generation_started{}, out, 0);
+  answer.consume(generation_started{}, out, 1);
+  answer.consume(text_delta{"b", {}}, out, 1);
+  answer.consume(tool_call_made{{"c", "f", "{}"}}, out, 1);
+  answer.consume(text_delta{"a", {}}, out, 0);
+  answer.consume(generation_finished{finish_reason::tool_calls, other}, out, 1);
+  CHECK(!answer.ended());
+  answer.consume(text_delta{"aa", {}}, out, 0);
+  answer.consume(tool_call_made{{"d", "g", "{}"}}, out, 0);
+  answer.consume(generation_finished{finish_reason::stop, usage}, out, 0);
+  CHECK(answer.ended());
+  const auto data = sse_data(unchunked(split(out).body));
+  std::string texts[2], reasons[2], tools[2];
+  REQUIRE(data.size() == 13);
+  for (std::size_t i = 0; i < 11; ++i) {
+    const auto choice = static_cast<std::size_t>(std::stoi(json_at(data[i], "/choices/0/index")));
+    REQUIRE(choice < 2);
+    if (const auto text = json_at(data[i], "/choices/0/delta/content"); text != "<none>")
+      texts[choice] += text;
+    if (const auto tool = json_at(data[i], "/choices/0/delta/tool_calls/0/index"); tool != "<none>")
+      tools[choice] += tool;
+    if (const auto reason = json_at(data[i], "/choices/0/finish_reason"); reason != "null")
+      reasons[choice] += reason;
+  }
+  CHECK(texts[0] == "aaa");
+  CHECK(texts[1] == "b");
+  CHECK(tools[0] == "00");
+  CHECK(tools[1] == "00");
+  CHECK(reasons[0] == "stop");
+  CHECK(reasons[1] == "tool_calls");
+  CHECK(json_at(data[11], "/choices") == "[]");
+  CHECK(json_at(data[11], "/usage/prompt_tokens") == "20");
+  CHECK(json_at(data[11], "/usage/prompt_tokens_details/cached_tokens") == "16");
+  CHECK(json_at(data[11], "/usage/completion_tokens") == "8");
+  CHECK(json_at(data[11], "/usage/total_tokens") == "28");
+  CHECK(data[12] == "[DONE]");
+}
+
+TEST_CASE("choices of a document stand in their order, whichever ended first") {
+  http_answer answer(make_chat_encoder(identity, {false, false, false, 3}), framing(), 3);
+  std::string out;
+  for (const int choice : {2, 0, 1}) {
+    CHECK(out.empty());
+    answer.consume(generation_started{}, out, choice);
+    answer.consume(text_delta{std::string(1, static_cast<char>('a' + choice)), {}}, out, choice);
+    answer.consume(generation_finished{choice == 1 ? finish_reason::length : finish_reason::stop, usage}, out, choice);
+  }
+  const http_text http = split(out);
+  for (int i = 0; i < 3; ++i) {
+    const std::string at = "/choices/" + std::to_string(i);
+    CHECK(json_at(http.body, at + "/index") == std::to_string(i));
+    CHECK(json_at(http.body, at + "/message/content") == std::string(1, static_cast<char>('a' + i)));
+    CHECK(json_at(http.body, at + "/finish_reason") == (i == 1 ? "length" : "stop"));
+  }
+  CHECK(json_at(http.body, "/usage/prompt_tokens") == "20");
+  CHECK(json_at(http.body, "/usage/completion_tokens") == "15");
+}
+
+TEST_CASE("one choice that fails or is cancelled ends the answer of all") {
+  for (const bool stream : {true, false})
+    for (const bool failed : {true, false}) {
+      http_answer answer(make_chat_encoder(identity, {stream, true, false, 2}), framing(), 2);
+      std::string out;
+      answer.consume(generation_started{}, out, 0);
+      answer.consume(generation_finished{finish_reason::stop, usage}, out, 0);
+      if (failed)
+        answer.consume(generation_failed{{errc::device_failed, "Gone."}, usage}, out, 1);
+      else
+        answer.consume(generation_finished{finish_reason::cancelled, usage}, out, 1);
+      CHECK(answer.ended());
+      CHECK(out.find("[DONE]") == std::string::npos);
+      CHECK(out.find(failed ? "device_failed" : "cancelled") != std::string::npos);
+      CHECK(split(out).status == (stream ? 200 : failed ? 500 : 499));
+    }
+}
+
 TEST_CASE("HTTP/1.0 gets no chunks and HEAD no body") {
   http_framing old = framing();
   old.version = 10;

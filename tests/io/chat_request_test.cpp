@@ -143,7 +143,9 @@ TEST_CASE("a field of a wrong type or out of range is named") {
       {R"("prompt_cache_retention":"1h")", "prompt_cache_retention"},
       {R"("max_tokens":99999999999)", "max_tokens"},
       {R"("max_completion_tokens":true)", "max_completion_tokens"},
-      {R"("n":2)", "n"},
+      {R"("n":17)", "n"},
+      {R"("n":1.5)", "n"},
+      {R"("best_of":2)", "best_of"},
       {R"("n":0)", "n"},
       {R"("stream":"yes")", "stream"},
       {R"("stream_options":[])", "stream_options"},
@@ -180,7 +182,8 @@ TEST_CASE("a field of a wrong type or out of range is named") {
 
 TEST_CASE("what is not served yet is refused as unsupported, not as wrong") {
   CHECK(bad(with(R"("response_format":{"type":"json_schema"})")).code == errc::unsupported);
-  CHECK(bad(with(R"("n":3)")).code == errc::unsupported);
+  CHECK(bad(with(R"("best_of":3)")).code == errc::unsupported);
+  CHECK(bad(with(R"("n":17)")).code == errc::invalid_argument);
   CHECK(bad(with(R"("tool_choice":"required")")).code == errc::unsupported);
 }
 

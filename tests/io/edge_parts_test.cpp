@@ -39,6 +39,11 @@ stored_response response(std::string id, std::vector<std::shared_ptr<const chat_
   return {std::move(id), std::move(tenant), std::move(conversation), "{}"};
 }
 
+template <class Event>
+const Event& generated(const run_event& e) {
+  return std::get<Event>(std::get<generation_event>(e.event));
+}
+
 std::shared_ptr<const chat_message> message(std::size_t bytes) {
   return std::make_shared<const chat_message>(chat_message{"user", std::string(bytes, 'x'), {}, {}, {}});
 }
@@ -138,15 +143,15 @@ TEST_CASE("neighbouring deltas of one run and kind are joined, others are not") 
   events.push_back({1, generation_finished{}});
   join_deltas(events);
   REQUIRE(events.size() == 5);
-  CHECK(std::get<text_delta>(events[1].event).text == "ab");
-  CHECK(std::get<text_delta>(events[1].event).logprobs.size() == 2);
+  CHECK(generated<text_delta>(events[1]).text == "ab");
+  CHECK(generated<text_delta>(events[1]).logprobs.size() == 2);
   CHECK(events[2].run == 2);
-  CHECK(std::get<reasoning_delta>(events[3].event).text == "de");
-  CHECK(std::holds_alternative<generation_finished>(events[4].event));
+  CHECK(generated<reasoning_delta>(events[3]).text == "de");
+  CHECK(std::holds_alternative<generation_finished>(std::get<generation_event>(events[4].event)));
 }
 
 TEST_CASE("stored responses are found by their tenant alone, and the oldest goes first") {
-  response_store store(2, 1 << 20);
+  response_store store({2, 1 << 20});
   store.put(response("a", {message(1)}, "t"));
   store.put(response("b", {message(1)}, "t"));
   CHECK(store.conversation("a", "t"));
@@ -156,13 +161,13 @@ TEST_CASE("stored responses are found by their tenant alone, and the oldest goes
   CHECK(store.size() == 2);
   CHECK(!store.conversation("a", "t"));
   CHECK(*store.json("c", "t") == "{}");
-  CHECK(!store.erase("c", "other"));
-  CHECK(store.erase("c", "t"));
-  CHECK(!store.erase("c", "t"));
+  CHECK(store.erase("c", "other") == store_answer::unknown);
+  CHECK(store.erase("c", "t") == store_answer::done);
+  CHECK(store.erase("c", "t") == store_answer::unknown);
 }
 
 TEST_CASE("stored responses stay within their bytes, and shared messages count once") {
-  response_store store(100, 50'000);
+  response_store store({100, 50'000});
   const auto shared = message(20'000);
   store.put(response("a", {shared}));
   store.put(response("b", {shared, message(10)}));

@@ -5,38 +5,14 @@
 #include "io/http/router.hpp"
 #include "io/prepared_response.hpp"
 #include "io/responses_socket.hpp"
+#include "tests/support/hand_port.hpp"
 #include "tests/support/json_text.hpp"
 
 using namespace troupe;
+using troupe::testing::hand_port;
 using troupe::testing::json_at;
 
 namespace {
-
-// Records what it is asked; the test pushes the events.
-class hand_port final : public edge_port {
-public:
-  result<std::uint64_t> submit(generation_request request, std::shared_ptr<event_sink> sink) override {
-    if (refusal)
-      return *refusal;
-    requests.push_back(std::move(request));
-    sinks.push_back(std::move(sink));
-    return static_cast<std::uint64_t>(requests.size());
-  }
-  void cancel(std::uint64_t request) noexcept override { cancelled.push_back(request); }
-  served_model model() const override { return {"org/model", 4096, "", 1'700'000'000}; }
-  health_state health(std::string& why) const override {
-    why = reason;
-    return state;
-  }
-  std::string metrics_text() const override { return "fake 1"; }
-
-  std::optional<error> refusal;
-  std::vector<generation_request> requests;
-  std::vector<std::shared_ptr<event_sink>> sinks;
-  std::vector<std::uint64_t> cancelled;
-  health_state state = health_state::ready;
-  std::string reason;
-};
 
 struct edge_under_test {
   explicit edge_under_test(edge_options options = {}) : core(std::move(options), true, port, {}), routes(core) {}
@@ -50,6 +26,8 @@ struct edge_under_test {
     if (auto screened = routes.screen(r))
       return *screened;
     route_reply reply = routes.handle(r);
+    if (const auto* erasing = std::get_if<erase_job>(&reply))
+      return *routes.erase(*erasing, nullptr);
     REQUIRE(std::holds_alternative<http_response>(reply));
     return std::get<http_response>(reply);
   }
@@ -215,6 +193,24 @@ TEST_CASE("an unknown model is refused before anything runs") {
     CHECK(json_at(refused.body, "/error/code") == "model_not_found");
     CHECK(edge.port.requests.empty());
   }
+}
+
+TEST_CASE("a chat may have several choices, within the bound of all their tokens") {
+  edge_under_test edge;
+  const auto ask = [&](const std::string& members) {
+    return edge.routes.handle(
+        edge.request("POST", "/v1/chat/completions", R"({"messages":[{"role":"user","content":"x"}],)" + members + "}"));
+  };
+  CHECK(std::get<generation_job>(ask(R"("n":4)")).choices == 4);
+  CHECK(std::get<generation_job>(ask(R"("max_tokens":3)")).choices == 1);
+  CHECK(std::get<http_response>(ask(R"("n":17)")).status == 400);
+  edge.port.context_tokens = 1 << 18; // longer than any here: four fit
+  CHECK(std::get<generation_job>(ask(R"("n":4)")).choices == 4);
+  const http_response refused = std::get<http_response>(ask(R"("n":5)"));
+  CHECK(refused.status == 400);
+  CHECK(json_at(refused.body, "/error/param") == "n");
+  CHECK(json_at(refused.body, "/error/message") == "'n' times 'max_tokens' must be at most 1048576, not 5 times 262144.");
+  CHECK(std::get<generation_job>(ask(R"("n":5,"max_tokens":1000)")).choices == 5);
 }
 
 TEST_CASE("responses are stored, continued, read and deleted over HTTP") {

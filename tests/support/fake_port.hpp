@@ -65,6 +65,17 @@ public:
     return number;
   }
 
+  result<std::vector<std::uint64_t>> submit_choices(generation_request request,
+                                                    std::vector<std::shared_ptr<event_sink>> sinks) override {
+    std::vector<std::uint64_t> numbers;
+    for (auto& sink : sinks)
+      if (auto number = submit(request, std::move(sink)))
+        numbers.push_back(*number);
+      else
+        return number.fault();
+    return numbers;
+  }
+
   void cancel(std::uint64_t request) noexcept override {
     {
       const std::lock_guard lock(mutex_);
