@@ -64,10 +64,12 @@ struct pages_moved {
 // Answered when every move that was asked for before is over.
 struct settle_moves {
   std::uint32_t shard = 0;
+  std::uint32_t incarnation = 0; // of the transfer stream that is asked
 };
 
 struct moves_settled {
   std::uint32_t shard = 0;
+  std::uint32_t incarnation = 0;
 };
 
 } // namespace troupe

@@ -100,7 +100,11 @@ bool read_all(int file, std::span<iovec> parts, std::uint64_t at) {
 
 tier_file::tier_file(int descriptor, tier_file_shape shape)
     : descriptor_(descriptor), shape_(std::move(shape)),
-      slot_bytes_((slot_header_bytes + shape_.page_bytes + block_bytes - 1) / block_bytes * block_bytes), key_(file_key()) {}
+      slot_bytes_(slot_bytes(shape_.page_bytes)), key_(file_key()) {}
+
+std::uint64_t tier_file::slot_bytes(std::size_t page_bytes) noexcept {
+  return (slot_header_bytes + page_bytes + block_bytes - 1) / block_bytes * block_bytes;
+}
 
 tier_file::tier_file(tier_file&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)), shape_(std::move(other.shape_)), slot_bytes_(other.slot_bytes_),

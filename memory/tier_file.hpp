@@ -31,6 +31,8 @@ class tier_file {
 public:
   static constexpr std::uint32_t version = 1;
 
+  static std::uint64_t slot_bytes(std::size_t page_bytes) noexcept; // that a page takes of it
+
   // A new file without a name in `folder`: it goes with the process.
   static result<tier_file> create(const std::filesystem::path& folder, tier_file_shape shape);
   // A file that stays; one that is there already is replaced.

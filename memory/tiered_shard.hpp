@@ -87,6 +87,7 @@ public:
   shard_report report() { return memory_.report(); }
   kv_shard_stats stats() const { return memory_.stats(); }
   tier_stats tiers() const;
+  int waiting() const noexcept { return static_cast<int>(parked_.size()); } // asks
   bool quiet() const noexcept { return parked_.empty() && loads_.empty() && !writing_; } // nothing is under way
   const kv_shard_config& config() const noexcept { return memory_.config(); }
   kv_shard_memory& memory() noexcept { return memory_; }

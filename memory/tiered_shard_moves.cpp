@@ -23,11 +23,9 @@ void tiered_shard::pump(shard_actions& out) {
   if (!tiers_ || !transfer_ready_ || !steps_passed_)
     return;
   start_prefetch();
-  for (bool ended = true; ended;) {
-    ended = false;
-    for (auto at = loads_.begin(); at != loads_.end() && !ended; ++at)
-      ended = at->second.under_way.empty() && !go_on(at->first, out);
-  }
+  const auto stands = [](const auto& l) { return l.second.under_way.empty(); };
+  for (auto at = loads_.begin(); (at = std::find_if(at, loads_.end(), stands)) != loads_.end();)
+    at = go_on(at->first, out) ? std::next(at) : loads_.begin();
   start_writes(out);
 }
 
