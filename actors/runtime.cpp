@@ -218,6 +218,7 @@ result<std::unique_ptr<runtime>> runtime::start(runtime_parts parts) {
   company.front = inside->front;
   company.slot = inside->device;
   company.store = std::move(*store);
+  company.schedule.evicted_come_back = company.store != nullptr;
   company.shards = std::move(shards);
   for (const auto& shard : company.shards)
     company.schedule.shard_pages.push_back(shard.pages.pages);

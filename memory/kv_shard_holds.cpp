@@ -69,9 +69,12 @@ void kv_shard_memory::let_go(hold_id hold) {
   holds_.erase(found);
 }
 
-void kv_shard_memory::touch(const prefix_position& at, std::span<const token_id> rest) {
+std::vector<page_handle> kv_shard_memory::touch(const prefix_position& at, std::span<const token_id> rest) {
   const auto behind = rest.empty() ? prefix_agreement{} : cache_.closest(at, rest);
-  let_go(hold(behind.page.generation != 0 ? behind.page : at.last));
+  const auto id = hold(behind.page.generation != 0 ? behind.page : at.last);
+  auto touched = holds_.at(id).nodes;
+  let_go(id);
+  return touched;
 }
 
 } // namespace troupe

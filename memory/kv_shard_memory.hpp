@@ -98,7 +98,8 @@ public:
   // is the node that holds the tokens, nothing where their hash is another's; a page that became no node is free.
   std::optional<page_handle> adopt(hold_id hold, prefix_position& at, std::span<const token_id> tokens, page_handle page);
   void let_go(hold_id hold);
-  void touch(const prefix_position& at, std::span<const token_id> rest); // counts as used now: the path, the page behind it
+  // Counts as used now: the path to `at`, and the page behind it that agrees longest with `rest`. The answer is these.
+  std::vector<page_handle> touch(const prefix_position& at, std::span<const token_id> rest);
   bool has_holds() const noexcept { return !holds_.empty(); }
   void on_entry(prefix_cache::entry_fn hear) { cache_.on_entry(std::move(hear)); }
   void on_removal(prefix_cache::removal_fn hear) { hear_removal_ = std::move(hear); } // as prefix_cache's

@@ -29,6 +29,7 @@ tiered_shard::tiered_shard(tiered_shard_config config)
   entry_of_.resize(config.pages.pages);
   queued_.resize(config.pages.pages);
   prefetched_.resize(config.pages.pages);
+  promised_.resize(config.pages.pages);
   memory_.on_entry([this](page_handle page) {
     entry_of_[slot_of(page.page)] = 0;
     if (!queued_[slot_of(page.page)])
@@ -40,7 +41,7 @@ tiered_shard::tiered_shard(tiered_shard_config config)
       ++(clean(gone.page) ? counters_.clean_evicted : counters_.lost);
     counters_.prefetch_unused += prefetched_[slot_of(gone.page)];
     prefetched_[slot_of(gone.page)] = false;
-    entry_of_[slot_of(gone.page)] = 0;
+    promised_[slot_of(gone.page)] = entry_of_[slot_of(gone.page)] = 0;
   });
 }
 
@@ -228,6 +229,7 @@ void tiered_shard::begin_turn(const reserve_pages& ask) {
   turns_[ask.lease] = conversation;
   const auto next = predictor_.next(conversation, static_cast<std::size_t>(config_.prefetch_ahead));
   wanted_.assign(next.begin(), next.end());
+  ++prediction_;
 }
 
 void tiered_shard::end_turn(const release_pages& tell) {

@@ -11,7 +11,8 @@
 // Down: a page is copied while it is still in the pool, soon after it was published, the pages above it first; from then on it is
 // clean, and its eviction costs nothing. Up: where more of a prompt lies below than in the device, the pages are loaded into the
 // prefix tree first, and the reservation is made when they are there: so steps go on meanwhile, and what can't be loaded is
-// computed. A prefetch is the same with nobody waiting, into pages that are free or clean.
+// computed. A prefetch is the same with nobody waiting, into pages that are free, or clean
+// and not of a conversation that is expected earlier.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -151,6 +152,7 @@ private:
   void take_loaded(page_load& load, const pages_moved& news);
   void end_load(load_number number, shard_actions& out);
   void start_prefetch();
+  void promise(const prefix_position& at, std::span<const token_id> rest);
   void start_writes(shard_actions& out);
   bool add_write(page_handle page, page_write& batch, move_pages& message);
   void end_writes(const pages_moved& news);
@@ -172,10 +174,12 @@ private:
   std::vector<tier_entry_id> entry_of_; // by page: what it is a copy of; may have gone
   std::vector<bool> queued_;            // by page: stands in dirty_ or tails_
   std::vector<bool> prefetched_;        // by page: and not found yet
+  std::vector<std::uint64_t> promised_; // by page: the prediction that it is kept for, from what is predicted later
+  std::uint64_t prediction_ = 1;
   std::deque<page_handle> dirty_;       // to be copied down, as they were published
   std::vector<page_handle> tails_;      // likewise, once their holder is done with them
   std::unordered_map<lease_id, conversation_number> turns_;
-  std::deque<conversation_number> wanted_; // to be prefetched
+  std::deque<conversation_number> wanted_; // to be prefetched, the nearest first
   load_number next_load_ = 1;
   std::uint64_t next_message_ = 1;
   tier_stats counters_;

@@ -35,7 +35,9 @@ bool tiered_shard::go_on(load_number number, shard_actions& out) {
   const bool waited_for = load.waiting > 0;
   const bool wanted = waited_for || (load.prefetch && !room_is_awaited());
   const auto most = waited_for ? limits::tier_load_pages_max : limits::tier_prefetch_pages_max;
-  const auto may_go = [this](page_id page, bool pinned) { return !pinned && clean(page); };
+  const auto may_go = [this](page_id page, bool pinned) {
+    return !pinned && clean(page) && promised_[slot_of(page)] != prediction_;
+  };
   move_pages message{config().index, next_message_, {}};
   for (; wanted && load.next < load.entries.size() && load.under_way.size() < most; ++load.next) {
     const auto entry = load.entries[load.next];
@@ -100,6 +102,8 @@ void tiered_shard::take_loaded(page_load& load, const pages_moved& news) {
     const bool unasked = load.waiting == 0;
     counters_.prefetched += unasked;
     prefetched_[slot_of(node->page)] = unasked;
+    if (unasked)
+      promised_[slot_of(node->page)] = prediction_;
     if (index_.contains(move.entry) && memory_.node(node->page)->tokens.size() == move.tokens.size())
       entry_of_[slot_of(node->page)] = move.entry;
   }
@@ -137,12 +141,17 @@ void tiered_shard::start_prefetch() {
     auto found = look_below(index_.view(deepest).salt, tokens);
     if (found.entries.empty()) { // all is here: it is to stay
       const auto rest = std::span(tokens).subspan(std::min(tokens.size(), found.at.depth * std::size_t{limits::page_tokens}));
-      memory_.touch(found.at, rest);
+      promise(found.at, rest);
     } else if (!loading_.contains(found.entries.front())) {
       start_load(std::move(found), true);
       return;
     }
   }
+}
+
+void tiered_shard::promise(const prefix_position& at, std::span<const token_id> rest) {
+  for (const auto& page : memory_.touch(at, rest))
+    promised_[slot_of(page.page)] = prediction_;
 }
 
 shard_actions tiered_shard::hint(std::uint64_t salt, std::span<const token_id> tokens) {

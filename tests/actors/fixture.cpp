@@ -87,6 +87,7 @@ void company_fixture::start(const company_options& options) {
     }
     parts.schedule.shard_pages.push_back(share);
   }
+  parts.schedule.evicted_come_back = parts.store != nullptr;
   parts.schedule.running_max = options.running_max;
   parts.schedule.waiting_max = options.running_max + options.waiting_max;
   parts.schedule.step_tokens = options.step_tokens;
