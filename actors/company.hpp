@@ -21,6 +21,7 @@ struct company {
   member<metrics_actor> metrics;
   std::vector<member<kv_shard_actor>> shards;
   member<compute_stream_actor> compute;
+  member<transfer_stream_actor> transfer; // never started where there are no tiers
   std::vector<member<worker_actor>> workers;
   member<batcher_actor> batcher;
   member<edge_bridge_actor> bridge;

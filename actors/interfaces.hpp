@@ -19,15 +19,24 @@ using worker_actor = caf::typed_actor<
   caf::replies_to<prepare_prompt>::with<prompt_prepared>>; // Renders and tokenises; a bad prompt is an answer, too.
 
 using compute_stream_actor = caf::typed_actor<
-  caf::replies_to<run_step>::with<step_ended>>; // Runs one step; answers with its results or with what went wrong.
+  caf::replies_to<run_step>::with<step_ended>,         // Runs one step; answers with its results or with what went wrong.
+  caf::replies_to<await_steps>::with<steps_awaited>>;  // Says when the steps before it are over.
+
+using transfer_stream_actor = caf::typed_actor<
+  caf::replies_to<move_pages>::with<pages_moved>,      // Copies pages down or up; answers with what became of each.
+  caf::replies_to<settle_moves>::with<moves_settled>>; // Says when the moves before it are over.
 
 using kv_shard_actor = caf::typed_actor<
-  caf::replies_to<take_shard>::with<shard_taken>,    // Frees every lease; the asking batcher is the owner from now on.
-  caf::replies_to<reserve_pages>::with<page_answer>, // Grants pages for a sequence, shared ones first, or refuses.
-  caf::replies_to<grow_pages>::with<page_answer>,    // Grants more pages to a lease, or refuses.
-  caf::reacts_to<publish_pages>,                     // Lets others find what a finished step has filled.
-  caf::replies_to<release_pages>::with<page_answer>, // Publishes and frees a lease.
-  caf::reacts_to<peers_changed>>;                    // Another metrics actor, perhaps.
+  caf::reacts_to<take_shard>,     // Frees every lease; the asking batcher is the owner from now on, and hears shard_taken.
+  caf::reacts_to<reserve_pages>,  // Grants pages for a sequence, shared ones first, or refuses: page_answer, once it is known.
+  caf::reacts_to<grow_pages>,     // Grants more pages to a lease, or refuses: page_answer, likewise.
+  caf::reacts_to<publish_pages>,  // Lets others find what a finished step has filled.
+  caf::reacts_to<release_pages>,  // Publishes and frees a lease: page_answer.
+  caf::reacts_to<expect_prompt>,  // What of it lies below may come up.
+  caf::reacts_to<pages_moved>,    // What became of a move.
+  caf::reacts_to<moves_settled>,  // No page of ours is being moved for a former shard.
+  caf::reacts_to<steps_awaited>,  // No step of a former batcher runs.
+  caf::reacts_to<peers_changed>>; // Another metrics actor, perhaps, or another stream.
 
 using batcher_actor = caf::typed_actor<
   caf::reacts_to<submit_request>,  // A session's sequence wants to run; its sender hears of it until its end.

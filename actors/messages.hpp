@@ -18,6 +18,10 @@
 // publish_pages      batcher              kv_shard                none                one a lease and step
 // release_pages      batcher              kv_shard                page_answer         one a lease
 // run_step           batcher              compute_stream          step_ended          one
+// await_steps        kv_shard             compute_stream          steps_awaited       one a shard and take_shard
+// move_pages         kv_shard             transfer_stream         pages_moved         as memory/page_moves.hpp says
+// settle_moves       kv_shard             transfer_stream         moves_settled       one a shard and transfer stream
+// expect_prompt      runtime              kv_shard                none                those beyond prefetches_max are dropped
 // pages_changed      kv_shard             metrics                 none                one a message that kv_shard handles
 // batch_changed      batcher              metrics                 none                one a message that batcher handles
 // actor_died         supervisor           metrics                 none                one a death
@@ -40,6 +44,7 @@
 #include "actors/edge_bridge/request_ticket.hpp"
 #include "actors/worker/prepared_prompt.hpp"
 #include "memory/page_messages.hpp"
+#include "memory/page_moves.hpp"
 
 namespace troupe {
 
@@ -117,6 +122,23 @@ struct step_ended {
   error fault;
 };
 
+// Answered by steps_awaited when every step that the compute stream was given before has ended.
+struct await_steps {
+  std::uint32_t shard = 0;
+  std::uint64_t number = 0;
+};
+
+struct steps_awaited {
+  std::uint32_t shard = 0;
+  std::uint64_t number = 0;
+};
+
+// A prompt that begins so is likely to come: what of it lies below the device may come up.
+struct expect_prompt {
+  std::uint64_t salt = 0;
+  std::shared_ptr<const std::vector<token_id>> tokens;
+};
+
 struct pages_changed {
   std::uint32_t shard = 0;
   std::uint32_t free = 0;
@@ -124,6 +146,7 @@ struct pages_changed {
   std::uint32_t cached = 0;
   std::uint32_t pinned = 0; // of used and cached
   std::uint32_t states = 0; // kept states of prompts
+  by_level<std::uint32_t> below{}; // copies in the tiers
   friend bool operator==(const pages_changed&, const pages_changed&) = default;
 };
 

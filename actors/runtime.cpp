@@ -1,6 +1,7 @@
 #include "actors/runtime.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <future>
 #include <random>
@@ -59,15 +60,53 @@ result<void> check_parts(const runtime_parts& parts) {
 }
 
 // Contiguous ranges of nearly equal size.
-std::vector<kv_shard_config> share_pages(std::uint32_t pages, std::uint32_t shards, const prefix_policy& prefix) {
-  std::vector<kv_shard_config> out;
+std::vector<tiered_shard_config> share_pages(std::uint32_t pages, std::uint32_t shards, const prefix_policy& prefix) {
+  std::vector<tiered_shard_config> out;
   page_id first = 0;
   for (std::uint32_t i = 0; i < shards; ++i) {
     const std::uint32_t count = pages / shards + (i < pages % shards ? 1 : 0);
-    out.push_back({i, first, count, prefix});
+    out.push_back({{i, first, count, prefix}, {}});
     first += count;
   }
   return out;
+}
+
+// Makes the tiers and gives each shard its share of their slots; null where none is wanted.
+result<std::shared_ptr<tier_store>> make_tiers(const tier_parts& parts, const backend& device,
+                                               std::vector<tiered_shard_config>& shards) {
+  if (parts.host_bytes == 0 && parts.disk_bytes == 0)
+    return std::shared_ptr<tier_store>();
+  if (parts.prefetch_ahead < 0 || parts.prefetch_ahead > limits::prefetch_ahead_max)
+    return fail(errc::invalid_argument, "prefetch_ahead is " + std::to_string(parts.prefetch_ahead) +
+                                            "; it must lie within 0 and " + std::to_string(limits::prefetch_ahead_max));
+  const auto page_bytes = device.shape().page_bytes;
+  std::vector<std::byte> page(page_bytes);
+  if (auto copied = device.read_page(0, page); !copied)
+    return fail(copied.fault().code, "the KV tiers can't be used: " + copied.fault().message);
+  by_level<std::uint64_t> share{parts.host_bytes / page_bytes, parts.disk_bytes / tier_file::slot_bytes(page_bytes)};
+  tier_store_options options{page_bytes, {}, parts.folder, parts.identity};
+  const std::array names{"host", "disk"};
+  for (std::size_t level = 0; level < tier_levels; ++level) {
+    share[level] = std::min<std::uint64_t>(share[level] / shards.size(), limits::tier_slots_max);
+    if (share[level] == 0 && (level == 0 ? parts.host_bytes : parts.disk_bytes) > 0)
+      return fail(errc::invalid_argument, std::string("the KV ") + names[level] + " tier is smaller than a page of " +
+                                              std::to_string(page_bytes >> 10) + " KiB for each of " +
+                                              std::to_string(shards.size()) + " shards");
+    options.slots[level] = static_cast<std::uint32_t>(share[level] * shards.size());
+  }
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    auto& tiers = shards[i].tiers;
+    tiers.prefetch_ahead = parts.prefetch_ahead;
+    tiers.index.time_to_live = parts.time_to_live;
+    for (std::size_t level = 0; level < tier_levels; ++level) {
+      tiers.index.slots[level] = static_cast<std::uint32_t>(share[level]);
+      tiers.index.first[level] = static_cast<std::uint32_t>(share[level] * i);
+    }
+  }
+  auto made = tier_store::create(options);
+  if (!made)
+    return made.fault();
+  return std::shared_ptr<tier_store>(std::move(*made));
 }
 
 context_ptr make_context(runtime_parts& parts) {
@@ -164,6 +203,11 @@ result<std::unique_ptr<runtime>> runtime::start(runtime_parts parts) {
   if (auto valid = check_parts(parts); !valid)
     return valid.fault();
 
+  auto shards = share_pages(parts.device->shape().pages, static_cast<std::uint32_t>(parts.kv_shards), parts.prefix);
+  auto store = make_tiers(parts.tiers, *parts.device, shards);
+  if (!store)
+    return store.fault();
+
   auto inside = std::make_unique<parts_inside>();
   inside->fault_injection = parts.fault_injection;
   inside->device = std::make_shared<backend_slot>(std::move(parts.device), parts.clock);
@@ -173,9 +217,11 @@ result<std::unique_ptr<runtime>> runtime::start(runtime_parts parts) {
   company_parts company;
   company.front = inside->front;
   company.slot = inside->device;
-  company.shards = share_pages(shape.pages, static_cast<std::uint32_t>(parts.kv_shards), parts.prefix);
+  company.store = std::move(*store);
+  company.schedule.evicted_come_back = company.store != nullptr;
+  company.shards = std::move(shards);
   for (const auto& shard : company.shards)
-    company.schedule.shard_pages.push_back(shard.pages);
+    company.schedule.shard_pages.push_back(shard.pages.pages);
   company.schedule.running_max = parts.running_max;
   company.schedule.prompt_states = parts.prefix.reuse && parts.prefix.prompt_states > 0;
   // The gate has counted already; here all that it admits may wait at once.
@@ -214,6 +260,17 @@ bool runtime::drain(std::chrono::steady_clock::duration deadline) {
   return inside.stopped_in_time;
 }
 
+// The shard that knows the beginning is the one that has something to bring up.
+void runtime::expect(std::uint64_t salt, std::vector<token_id> tokens) {
+  const auto peers = inside_->front->peers();
+  if (!peers || tokens.empty())
+    return;
+  const expect_prompt hint{salt, std::make_shared<const std::vector<token_id>>(std::move(tokens))};
+  for (const auto& shard : peers->shards)
+    if (shard.alive())
+      caf::anon_send(shard.handle, hint);
+}
+
 result<void> runtime::kill(actor_kind kind, std::uint64_t index) {
   if (!inside_->fault_injection)
     return fail(errc::unsupported, "fault injection is switched off");
@@ -223,7 +280,8 @@ result<void> runtime::kill(actor_kind kind, std::uint64_t index) {
   const bool exists = kind == actor_kind::session    ? inside_->front->find(index) != nullptr
                       : kind == actor_kind::kv_shard ? index < peers->shards.size()
                       : kind == actor_kind::worker   ? index < peers->workers.size()
-                                                     : index == 0;
+                      : kind == actor_kind::transfer_stream ? index == 0 && peers->transfer.incarnation > 0
+                                                            : index == 0;
   if (!exists)
     return fail(errc::not_found, "there is no " + std::string(name_of(kind)) + " " + std::to_string(index));
   caf::anon_send(inside_->supervisor, kill_actor{kind, index});

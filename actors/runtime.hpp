@@ -6,6 +6,7 @@
 // line, never waited for. Prints nothing, installs no signal handlers, reads no arguments.
 // Limits: as named in runtime_parts. Threads: port() from any; the rest from the owner's.
 #pragma once
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,16 @@
 
 namespace troupe {
 
+// What lies below the device; with no bytes there is nothing.
+struct tier_parts {
+  std::uint64_t host_bytes = 0;
+  std::uint64_t disk_bytes = 0;
+  std::filesystem::path folder = "/var/tmp"; // of the file, which has no name and ends with the process
+  std::string identity;                      // whose pages these are, as of tier_file
+  std::chrono::seconds time_to_live{0};      // of what nobody uses; 0: no end
+  int prefetch_ahead = 2;                    // conversations; 0: nothing is prefetched. At most limits::prefetch_ahead_max
+};
+
 struct runtime_parts {
   std::unique_ptr<backend> device;
   std::shared_ptr<const tokenizer> tokens;
@@ -33,6 +44,7 @@ struct runtime_parts {
   std::vector<token_id> end_tokens; // the answer ends with any of them
   int kv_shards = 2;                // 1 .. limits::kv_shards_max; at most the device's pages
   prefix_policy prefix;  // prompt_states within limits::prompt_states_max
+  tier_parts tiers;
   std::size_t history_bytes = std::size_t{64} << 20; // of token history; 0: none. At most limits::token_history_bytes_max
   overflow_policy overflow = overflow_policy::refuse; // where a request does not say
   int keep_percent = 70; // of a context's tokens that stay when it is compressed; 1 .. limits::keep_percent_max
@@ -60,6 +72,10 @@ public:
   // Refuses new requests from now on, lets the accepted ones finish until `deadline`, then ends the rest with shutting_down and
   // stops every actor. true: everything was finished and stopped in time.
   bool drain(std::chrono::steady_clock::duration deadline);
+
+  // A prompt that begins with these tokens is likely to come, from the tenant that `salt` stands for (as batch_request has it):
+  // what of it lies below the device is brought up. A hint; nothing is promised. Any thread.
+  void expect(std::uint64_t salt, std::vector<token_id> tokens);
 
   // Fault injection: that actor dies (a session's index is its request's number). unsupported unless switched on.
   result<void> kill(actor_kind kind, std::uint64_t index = 0);

@@ -120,6 +120,19 @@ std::string own_name(const std::filesystem::path& path, const hyperparameters& s
   return clean.stem().string();
 }
 
+// What pages must agree in to stand for one another: the model, how a page is laid out, and what computes it.
+std::string identity_of(const std::filesystem::path& model, const hyperparameters& shape, const settings& s,
+                        const backend_shape& device) {
+  std::error_code unread;
+  const auto bytes = std::filesystem::is_regular_file(model, unread) ? std::filesystem::file_size(model, unread) : 0;
+  const auto name = own_name(model, shape).substr(0, 256);
+  const auto processor = device.description.substr(0, device.description.find(',')); // how many threads changes no bit
+  return name + ", " + std::to_string(bytes) + " bytes, " + std::to_string(shape.layers) + " layers, " +
+         std::to_string(shape.kv_heads) + " heads of " + std::to_string(shape.head_dim) + ", keys " + s.memory.kv_keys +
+         ", values " + s.memory.kv_values + ", pages of " + std::to_string(limits::page_tokens) + " tokens in " +
+         std::to_string(device.page_bytes) + " bytes, " + processor;
+}
+
 } // namespace
 
 result<std::optional<kept_state>> open_state(const settings& s, const log_sink& log) {
@@ -194,6 +207,13 @@ result<std::unique_ptr<runtime>> start_engine(const settings& s, const kept_stat
   parts.prefix.time_to_live = std::chrono::seconds(s.memory.prefix_ttl_s);
   parts.prefix.eviction = s.memory.prefix_eviction == "lfu" ? eviction_policy::lfu : eviction_policy::lru;
   parts.prefix.pinned_percent = s.memory.pinned_percent;
+  parts.tiers.host_bytes = static_cast<std::uint64_t>(s.memory.host_tier_mib) << 20;
+  parts.tiers.disk_bytes = static_cast<std::uint64_t>(s.memory.disk_tier_mib) << 20;
+  if (!s.memory.tier_dir.empty())
+    parts.tiers.folder = s.memory.tier_dir;
+  parts.tiers.identity = identity_of(path, shape, s, device_shape);
+  parts.tiers.time_to_live = std::chrono::seconds(s.memory.tier_ttl_s);
+  parts.tiers.prefetch_ahead = s.memory.prefetch_ahead;
   parts.history_bytes = s.memory.token_history ? static_cast<std::size_t>(s.memory.token_history_mib) << 20 : 0;
   parts.running_max = s.scheduler.running_max;
   parts.waiting_max = s.scheduler.waiting_max;

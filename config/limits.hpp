@@ -38,6 +38,19 @@ inline constexpr auto pin_life = 24h;                   // of a pinned prompt th
 inline constexpr int pinned_percent_max = 90;           // of a shard's pages; beyond the setting a prompt is not pinned, and counted
 inline constexpr std::chrono::seconds prefix_ttl_max = 8760h; // the settings are refused
 
+// -- KV tiers --
+inline constexpr int tier_mib_max = 1 << 26;                    // of a tier; the settings are refused
+inline constexpr std::uint32_t tier_slots_max = 1u << 24;       // a shard and tier; further room stays unused
+inline constexpr std::chrono::seconds tier_ttl_max = 87600h;    // the settings are refused
+inline constexpr std::size_t tier_identity_bytes_max = 3072;    // of a tier file; invalid_argument
+inline constexpr std::uint32_t tier_load_pages_max = 32;        // of one load under way; the next ones wait for these
+inline constexpr std::uint32_t tier_prefetch_pages_max = 8;     // likewise, of a prefetch
+inline constexpr std::uint32_t tier_write_pages_max = 4;        // a shard copies down at a time; the next ones wait for these
+inline constexpr int tier_waits_max = 4;                        // loads a reservation waits for; then it takes what is there
+inline constexpr std::size_t known_conversations_max = 4096;    // a shard, for prediction; the least recently seen is forgotten
+inline constexpr int prefetches_max = 4;                        // under way in a shard; further hints are dropped
+inline constexpr int prefetch_ahead_max = 8;                    // conversations; the settings are refused
+
 // -- token histories (the conversation used longest ago is forgotten) --
 inline constexpr int token_history_mib_max = 1 << 14; // that the setting may ask for
 inline constexpr std::size_t token_history_bytes_max = std::size_t{token_history_mib_max} << 20;

@@ -47,6 +47,11 @@ struct settings {
     int prefix_ttl_s = 0;        // of what nobody uses; 0: no end
     std::string prefix_eviction = "lru"; // which goes first when pages run short: lru or lfu
     int pinned_percent = 25;     // of a shard's pages that requests may pin
+    int host_tier_mib = 0;       // of copies of KV pages in the host's memory; 0: none
+    int disk_tier_mib = 0;       // of copies in a file; 0: none
+    std::string tier_dir;        // the file's folder; empty: /var/tmp
+    int tier_ttl_s = 0;          // of copies that nobody uses; 0: no end
+    int prefetch_ahead = 2;      // conversations whose pages are brought up before they are asked for; 0: none
     bool token_history = true;  // a chat's known turns are not rendered and tokenised again
     int token_history_mib = 64; // beyond it the conversation used longest ago is forgotten
     bool persistence = false;   // stored responses and cached pages survive a restart of the process

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <new>
 #include <system_error>
 
@@ -85,6 +86,20 @@ public:
     }
     out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return out;
+  }
+
+  result<void> read_page(page_id page, std::span<std::byte> to) const override {
+    if (page >= kv_.pages() || to.size() != kv_.page_bytes())
+      return fail(errc::invalid_argument, "no whole page of this pool");
+    std::memcpy(to.data(), kv_.page(page), to.size());
+    return {};
+  }
+
+  result<void> write_page(page_id page, std::span<const std::byte> from) override {
+    if (page >= kv_.pages() || from.size() != kv_.page_bytes())
+      return fail(errc::invalid_argument, "no whole page of this pool");
+    std::memcpy(kv_.page(page), from.data(), from.size());
+    return {};
   }
 
 private:

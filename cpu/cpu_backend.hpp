@@ -1,6 +1,6 @@
 // The CPU backend: packed weights, kernels chosen for this machine, paged KV in host memory, one thread team.
 //
-// Owned and called by one compute stream thread, which leads the team; the team sleeps when no step runs. KV memory is reserved
+// Called by one compute stream thread, which leads the team (asleep when no step runs), and by one that copies pages. KV memory is reserved
 // at start and touched when first written.
 #pragma once
 #include <cstdint>

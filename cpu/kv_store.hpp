@@ -36,7 +36,8 @@ public:
     return layer_of(layer) + kv_heads_ * key_block_bytes_ + static_cast<std::size_t>(head) * value_block_bytes_;
   }
 
-  // Precondition: both are pages of this store.
+  // All of a page. Precondition of these: pages of this store.
+  std::byte* page(page_id page) const noexcept { return base_ + page * page_bytes_; }
   void copy(page_id from, page_id to) noexcept;
 
 private:

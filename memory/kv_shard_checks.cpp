@@ -35,6 +35,17 @@ void kv_shard_memory::check_invariants() const {
       TROUPE_CHECK(!cache_.holds(h.pages[i].page) || (i == h.at.depth && cache_.is_tail(h.pages[i].page)));
     }
   }
+  for (const auto& [hold, h] : holds_) {
+    for (const auto& page : h.nodes) {
+      ++holders[slot(page)];
+      TROUPE_CHECK(cache_.holds(page.page));
+    }
+    for (const auto& page : h.fresh) {
+      const auto at = slot(page);
+      ++holders[at];
+      TROUPE_CHECK(!cache_.holds(page.page) && !shared[at] && !written[at] && holders[at] == 1);
+    }
+  }
   std::uint32_t free = 0, cached = 0;
   for (std::uint32_t i = 0; i < config_.pages; ++i) {
     const page_id page = config_.first + i;

@@ -10,7 +10,11 @@ namespace troupe {
 kv_shard_memory::kv_shard_memory(kv_shard_config config)
     : config_(config), pool_(config.first, config.pages), cache_(pool_, &hash_block, config.prefix),
       states_(config.prefix.reuse ? config.prefix.prompt_states : 0) {
-  cache_.on_removal([this](page_handle gone, page_handle heir) { states_.move(gone, heir); });
+  cache_.on_removal([this](page_handle gone, page_handle heir) {
+    states_.move(gone, heir);
+    if (hear_removal_)
+      hear_removal_(gone, heir);
+  });
 }
 
 std::variant<pages_reserved, pages_refused> kv_shard_memory::reserve(const reserve_pages& ask) {
@@ -156,6 +160,7 @@ kv_shard_stats kv_shard_memory::stats() const {
   s.used = s.pages - s.free - s.cached;
   s.pinned = cache_.pinned_pages();
   s.leases = static_cast<std::uint32_t>(leases_.size());
+  s.held = static_cast<std::uint32_t>(holds_.size());
   s.states = static_cast<std::uint32_t>(states_.size());
   s.published_pages = cache_.stats().published;
   s.evicted_pages = cache_.stats().evicted;

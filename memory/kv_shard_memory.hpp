@@ -12,6 +12,7 @@
 // A reservation is at least what the sequence needs and grows by half, so that a decoding sequence seldom asks.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,6 +43,7 @@ struct kv_shard_stats {
   std::uint32_t used = 0;
   std::uint32_t pinned = 0;          // of cached and used ones
   std::uint32_t leases = 0;
+  std::uint32_t held = 0;            // holds for transfers
   std::uint32_t states = 0;          // kept
   std::uint64_t reservations = 0;    // granted
   std::uint64_t refusals = 0;        // of reservations and growth
@@ -73,8 +75,34 @@ public:
   std::variant<pages_grown, pages_refused> grow(const grow_pages& ask); // an unknown lease is refused with not_found
   void publish(const publish_pages& tell);                              // an unknown lease is ignored
   pages_released release(const release_pages& tell);                    // an unknown lease is ignored
-  // The batcher that held the leases is gone: all return, what was published stays.
+  // The batcher that held the leases is gone: all return, what was published stays. Holds stay.
   void release_all();
+
+  // -- for transfers between the device and the tiers below it (kv_shard_holds.cpp) --
+  // Where what is published of `tokens` ends, and how many of the next ones any page there begins with.
+  prefix_position position_of(std::uint64_t salt, std::span<const token_id> tokens) const;
+  int agreement(const prefix_position& at, std::span<const token_id> tokens) const { return cache_.closest(at, tokens).tokens; }
+  std::optional<prefix_cache::node_view> node(page_id page) const { return cache_.view(page); }
+  // Of what the lease has published; nothing where it is unknown.
+  std::optional<prefix_hash> published_by(lease_id lease) const;
+  // Pages that a new reservation may take in all.
+  std::uint32_t open_to_new() const noexcept;
+
+  // A hold keeps nodes, each with those above it, and fresh pages that nobody else has. hold(): from the root to `deepest`
+  // (generation 0: nothing yet).
+  using hold_id = std::uint64_t;
+  hold_id hold(page_handle deepest);
+  std::optional<page_handle> hold_fresh(hold_id hold, const prefix_cache::may_go_fn& may_go); // may_go: as of evict()
+  void drop_fresh(hold_id hold, page_handle page);
+  // A fresh page holds `tokens` behind `at` (whose node is held): it becomes a node, held; a whole page moves `at` on. The answer
+  // is the node that holds the tokens, nothing where their hash is another's; a page that became no node is free.
+  std::optional<page_handle> adopt(hold_id hold, prefix_position& at, std::span<const token_id> tokens, page_handle page);
+  void let_go(hold_id hold);
+  // Counts as used now: the path to `at`, and the page behind it that agrees longest with `rest`. The answer is these.
+  std::vector<page_handle> touch(const prefix_position& at, std::span<const token_id> rest);
+  bool has_holds() const noexcept { return !holds_.empty(); }
+  void on_entry(prefix_cache::entry_fn hear) { cache_.on_entry(std::move(hear)); }
+  void on_removal(prefix_cache::removal_fn hear) { hear_removal_ = std::move(hear); } // as prefix_cache's
 
   shard_report report();                // with a new serial
   kv_shard_stats stats() const;
@@ -100,11 +128,15 @@ private:
     prompt_state_ptr state;
   };
 
+  struct page_hold {
+    std::vector<page_handle> nodes;
+    std::vector<page_handle> fresh;
+  };
+
   // kv_shard_memory.cpp: who holds what
   bool make_free(std::uint32_t pages);
   std::vector<page_handle> take(std::uint32_t pages, const std::vector<page_handle>& behind);
   void give_back(holding& h);
-  std::uint32_t open_to_new() const noexcept;
   std::uint32_t available() const noexcept { return pool_.free_pages() + cache_.idle_pages(); }
   pages_refused refuse(lease_id lease, request_id id, errc code, std::string why);
 
@@ -124,6 +156,9 @@ private:
   prefix_cache cache_;
   prompt_states states_;
   std::unordered_map<lease_id, holding> leases_;
+  std::map<hold_id, page_hold> holds_;
+  hold_id next_hold_ = 1;
+  prefix_cache::removal_fn hear_removal_;
   std::uint64_t serial_ = 0;
   kv_shard_stats counters_;
 };

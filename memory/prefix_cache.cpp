@@ -39,11 +39,11 @@ bool prefix_cache::by_tokens::operator()(const place_key& a, const place_key& b)
 }
 
 // The node for `block` behind `at`, if its hash leads to exactly that; by induction from the root its path is the same, too.
-prefix_cache::node* prefix_cache::child(const prefix_position& at, prefix_hash hash, page_block block) {
+const prefix_cache::node* prefix_cache::child(const prefix_position& at, prefix_hash hash, page_block block) const {
   const auto found = by_hash_.find(hash);
   if (found == by_hash_.end())
     return nullptr;
-  node& n = node_of(found->second);
+  const node& n = node_of(found->second);
   return is_child(at, n) && std::equal(block.begin(), block.end(), n.tokens.begin()) ? &n : nullptr;
 }
 
@@ -52,13 +52,14 @@ std::vector<page_handle> prefix_cache::find(prefix_position& at, std::span<const
   for (std::size_t i = 0; i < blocks_max && (i + 1) * block_tokens <= tokens.size(); ++i) {
     const auto block = tokens.subspan(i * block_tokens).first<block_tokens>();
     const auto hash = hash_(at.hash, block);
-    node* n = child(at, hash, block);
-    if (!n)
+    const node* known = child(at, hash, block);
+    if (!known)
       break;
-    ++n->found;
-    hold(*n);
-    at = {at.salt, hash, n->page, at.depth + 1};
-    out.push_back(n->page);
+    node& n = node_of(known->page.page);
+    ++n.found;
+    hold(n);
+    at = {at.salt, hash, n.page, at.depth + 1};
+    out.push_back(n.page);
   }
   return out;
 }
@@ -94,18 +95,51 @@ void prefix_cache::retain(page_handle page) {
   hold(node_of(page.page));
 }
 
+void prefix_cache::keep(page_handle page) {
+  TROUPE_CHECK(pool_.valid(page) && node_of(page.page).used);
+  hold(node_of(page.page));
+}
+
+prefix_position prefix_cache::walk(prefix_position at, std::span<const token_id> tokens, std::size_t blocks_max) const {
+  for (std::size_t i = 0; i < blocks_max && (i + 1) * block_tokens <= tokens.size(); ++i) {
+    const auto block = tokens.subspan(i * block_tokens).first<block_tokens>();
+    const auto hash = hash_(at.hash, block);
+    const node* n = child(at, hash, block);
+    if (!n)
+      break;
+    at = {at.salt, hash, n->page, at.depth + 1};
+  }
+  return at;
+}
+
+std::vector<page_handle> prefix_cache::path_to(const prefix_position& at) const {
+  std::vector<page_handle> out;
+  for (page_handle up = at.last; up.generation != 0; up = node_of(up.page).parent)
+    out.push_back(up);
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+std::optional<prefix_cache::node_view> prefix_cache::view(page_id page) const {
+  if (!holds(page))
+    return std::nullopt;
+  const node& n = node_of(page);
+  return node_view{n.salt, n.page, n.parent, n.held(), is_idle(n)};
+}
+
 std::optional<page_handle> prefix_cache::publish(prefix_position& at, page_block block, page_handle page) {
   TROUPE_CHECK(pool_.valid(page));
   node& own = node_of(page.page);
   TROUPE_CHECK(!own.used || (own.length < limits::page_tokens && is_child(at, own) && agreement(own.held(), block) == own.length));
   const auto hash = hash_(at.hash, block);
-  if (node* twin = child(at, hash, block)) {
+  if (const node* twin = child(at, hash, block)) {
+    const auto page_of_twin = twin->page;
     if (own.used)
-      leave(own, twin->page);
-    hold(*twin);
+      leave(own, page_of_twin);
+    hold(node_of(page_of_twin.page));
     ++stats_.duplicates;
-    at = {at.salt, hash, twin->page, at.depth + 1};
-    return twin->page;
+    at = {at.salt, hash, page_of_twin, at.depth + 1};
+    return page_of_twin;
   }
   if (by_hash_.contains(hash)) {
     ++stats_.collisions;
@@ -165,6 +199,8 @@ void prefix_cache::enter(node& n, const prefix_position& at, std::span<const tok
   pool_.retain(page); // the tree's own reference
   ++used_;
   ++stats_.published;
+  if (hear_entry_)
+    hear_entry_(page);
 }
 
 void prefix_cache::set_tokens(node& n, std::span<const token_id> tokens) {
@@ -172,6 +208,8 @@ void prefix_cache::set_tokens(node& n, std::span<const token_id> tokens) {
   n.length = static_cast<int>(tokens.size());
   std::copy(tokens.begin(), tokens.end(), n.tokens.begin());
   siblings_.insert(n.page.page);
+  if (hear_entry_)
+    hear_entry_(n.page);
 }
 
 // Idle tails that hold nothing but `by`'s beginning. Those further off go when their turn comes.

@@ -71,6 +71,19 @@ public:
   bool agrees(const prefix_position& at, page_handle page, std::span<const token_id> tokens) const;
   void retain(page_handle page); // of a node
 
+  // For those that move pages; none of these counts as a use. Where find() would end:
+  prefix_position walk(prefix_position at, std::span<const token_id> tokens, std::size_t blocks_max) const;
+  std::vector<page_handle> path_to(const prefix_position& at) const; // the nodes from the first to `at`
+  void keep(page_handle page);                                       // retains a node; released as any
+  struct node_view {
+    std::uint64_t salt = 0;
+    page_handle page;
+    page_handle parent; // generation 0: the root
+    std::span<const token_id> tokens;
+    bool idle = false;
+  };
+  std::optional<node_view> view(page_id page) const; // nothing where it is no node
+
   // Publishes `page`, which the caller holds and which a finished step has filled with `block` behind `at`; moves `at` to its
   // node. The answer is the node's page: `page` itself, or an older twin with the same tokens, which is then retained for the
   // caller; or nothing where the hash belongs to other tokens (the caller then publishes nothing below, either).
@@ -87,13 +100,17 @@ public:
   // Gives one reference of the caller back. A page without a node is free when it was the last; one with a node becomes idle.
   void release(page_handle page);
 
-  // Frees up to `n` idle pages; the answer is how many.
-  std::uint32_t evict(std::uint32_t n);
+  // Frees up to `n` idle pages, and ends before the first that may not go (null: all may); the answer is how many.
+  using may_go_fn = std::function<bool(page_id page, bool pinned)>;
+  std::uint32_t evict(std::uint32_t n, const may_go_fn& may_go = nullptr);
   // It is `now`: frees what nobody held for as long as the policy allows.
   void expire(steady_time now);
   // Called for each node that is one no more, with the one that holds the same tokens in its place (generation 0: none does).
   using removal_fn = std::function<void(page_handle gone, page_handle heir)>;
   void on_removal(removal_fn hear) { hear_removal_ = std::move(hear); }
+  // Called for each page that becomes a node, and for a tail that has more tokens from now on.
+  using entry_fn = std::function<void(page_handle page)>;
+  void on_entry(entry_fn hear) { hear_entry_ = std::move(hear); }
 
   std::uint32_t idle_pages() const noexcept { return idle_; }     // evictable, one leaf after the other
   std::uint32_t pinned_pages() const noexcept { return pinned_; }
@@ -142,7 +159,7 @@ private:
   node& node_of(page_id page) { return nodes_[page - pool_.first()]; }
   const node& node_of(page_id page) const { return nodes_[page - pool_.first()]; }
   place_key key_of(page_id page) const;
-  node* child(const prefix_position& at, prefix_hash hash, page_block block);
+  const node* child(const prefix_position& at, prefix_hash hash, page_block block) const;
   bool is_child(const prefix_position& at, const node& n) const { return n.used && n.salt == at.salt && n.parent == at.last; }
   bool is_idle(const node& n) const { return pool_.references(n.page) == 1; }
   void hold(node& n);
@@ -161,6 +178,7 @@ private:
   std::set<page_id, by_tokens> siblings_;                                 // all
   eviction_order leaves_;                                                 // idle and childless
   removal_fn hear_removal_;
+  entry_fn hear_entry_;
   std::size_t used_ = 0;
   std::uint32_t idle_ = 0;
   std::uint32_t pinned_ = 0;

@@ -36,11 +36,11 @@ void prefix_cache::drop(node& n, page_handle heir) {
   leave(n, heir);
 }
 
-std::uint32_t prefix_cache::evict(std::uint32_t n) {
+std::uint32_t prefix_cache::evict(std::uint32_t n, const may_go_fn& may_go) {
   std::uint32_t freed = 0;
   for (; freed < n; ++freed) {
     const auto first = leaves_.first();
-    if (!first)
+    if (!first || (may_go && !may_go(*first, node_of(*first).pinned)))
       break;
     leaves_.gave_way(node_of(*first).place);
     drop(node_of(*first));

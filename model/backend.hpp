@@ -1,7 +1,7 @@
 // The one border to hardware: the CPU backend, the CUDA backend and the tests' fakes implement it.
 //
 // A backend owns the weights in its own layout and the KV pages' memory; it decides nothing. One thread calls it (its compute
-// stream). Pages hold limits::page_tokens tokens; which page holds what is the caller's business (memory/). Writing a position
+// stream), and one more, at the same time, copies pages out and in that no step touches (its transfer stream). Pages hold limits::page_tokens tokens; which page holds what is the caller's business (memory/). Writing a position
 // changes nothing that a page holds of earlier ones: others copy them meanwhile.
 //
 // Results must not depend on what a sequence is batched with, nor on how its prompt is cut into chunks: the same tokens at the
@@ -109,6 +109,18 @@ public:
   // A whole-step failure (errc::device_failed) leaves pages of the plan's sequences undefined at the plan's positions, and all
   // others intact; the step may be run again.
   virtual result<step_result> run(const step_plan& plan) = 0;
+  // A whole page, shape().page_bytes of it, out or in. Precondition: nobody writes the page meanwhile, or, of write_page, touches
+  // it. A backend without these serves no tiers (errc::unsupported).
+  virtual result<void> read_page(page_id page, std::span<std::byte> to) const;
+  virtual result<void> write_page(page_id page, std::span<const std::byte> from);
 };
+
+inline result<void> backend::read_page(page_id, std::span<std::byte>) const {
+  return fail(errc::unsupported, "this backend's pages can't be copied to the host");
+}
+
+inline result<void> backend::write_page(page_id, std::span<const std::byte>) {
+  return fail(errc::unsupported, "this backend's pages can't be copied from the host");
+}
 
 } // namespace troupe

@@ -113,7 +113,7 @@ std::optional<std::uint32_t> batch_schedule::choose_shard(batch_sequence& s) {
   }
   if (!affine || !may_ask(s, *affine))
     return roomiest;
-  if (!roomiest || *roomiest == *affine || known == 0 || free_pages(*roomiest) < need)
+  if (!roomiest || *roomiest == *affine || known == 0 || free_pages(*roomiest) < need || config_.evicted_come_back)
     return affine;
   // What others cached there would go for it. Once that has cost as much as the beginning is worth, it is computed elsewhere.
   const auto evicted = need - known - std::max<std::int64_t>(free_pages(*affine), 0);

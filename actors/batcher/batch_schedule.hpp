@@ -19,7 +19,7 @@
 // A waiting request is admitted when its shard can hold it and still what those running there may soon need (simulated over
 // the next admission_lookahead_tokens); where decode runs out of pages all the same, the youngest of the lowest priority is
 // pre-empted: its pages are published, so that it usually finds them again. A request goes to the shard that knows its
-// beginning (shard_affinity), unless that would give up more of what others come back for than it saves. A step that fails
+// beginning (shard_affinity), unless that would give up more of what others come back for than it saves (with tiers it does not). A step that fails
 // as a whole is tried again sequence by sequence, so that one bad sequence ends alone.
 #pragma once
 #include <cstdint>
@@ -42,6 +42,7 @@ struct batch_schedule_config {
   int step_tokens = 256;                   // 1 .. limits::step_tokens_max; at most the backend's step_tokens_max
   int first_reservation_tokens = 64;       // room for the answer when admitted
   int admission_lookahead_tokens = 256;    // of each running sequence's growth that admission keeps free
+  bool evicted_come_back = false;          // shards have tiers: what one gives up for a request is loaded again, not computed
   bool prompt_states = true;               // states at the ends of prompts are asked for and used
 };
 

@@ -54,6 +54,22 @@ result<step_result> backend_slot::guarded_run(const step_plan& plan) {
   }
 }
 
+result<void> backend_slot::read_page(page_id page, std::span<std::byte> to) const {
+  try {
+    return backend_->read_page(page, to);
+  } catch (const std::exception& e) {
+    return fail(errc::device_failed, e.what());
+  }
+}
+
+result<void> backend_slot::write_page(page_id page, std::span<const std::byte> from) {
+  try {
+    return backend_->write_page(page, from);
+  } catch (const std::exception& e) {
+    return fail(errc::device_failed, e.what());
+  }
+}
+
 std::optional<std::chrono::steady_clock::duration> backend_slot::running_for() const {
   const auto since = since_.load(std::memory_order_acquire);
   if (since == 0)

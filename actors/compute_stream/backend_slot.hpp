@@ -3,7 +3,7 @@
 // Owns: the backend. Promises: run() answers every plan with a result that fits it or with one classified fault; nothing is
 // thrown; a second thread inside is a defect and fails a check. The successor of a compute stream starts only after the death
 // notice of its predecessor, which that one's own thread sends after it has left run().
-// Threads: run() by the compute stream; the others by any.
+// Threads: run() by the compute stream; read_page() and write_page() by the transfer stream, at the same time; the others by any.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -20,6 +20,9 @@ public:
 
   const backend_shape& shape() const noexcept { return shape_; }
   result<step_result> run(const step_plan& plan);
+  // As the backend's; what it throws is a fault.
+  result<void> read_page(page_id page, std::span<std::byte> to) const;
+  result<void> write_page(page_id page, std::span<const std::byte> from);
   // How long the step that runs now has been running.
   std::optional<std::chrono::steady_clock::duration> running_for() const;
 

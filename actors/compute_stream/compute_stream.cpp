@@ -8,6 +8,7 @@ namespace {
 
 step_ended run_and_count(const compute_stream_state& state, const step_plan& plan) {
   auto& metrics = *state.context->metrics;
+  const copy_overlap::during stepping(metrics.overlap, state.context->clock, copy_overlap::part::stepping);
   const auto begin = state.context->clock();
   auto done = state.slot->run(plan);
   const auto spent = std::chrono::duration_cast<std::chrono::nanoseconds>(state.context->clock() - begin);
@@ -30,6 +31,7 @@ compute_stream_actor::behavior_type compute_stream(compute_stream_actor::statefu
   self->state.slot = std::move(slot);
   return {
       [self](const run_step& ask) { return run_and_count(self->state, *ask.plan); },
+      [](const await_steps& ask) { return steps_awaited{ask.shard, ask.number}; },
   };
 }
 

@@ -15,6 +15,8 @@ metrics_actor::behavior_type metrics(metrics_actor::stateful_pointer<metrics_sta
         registry.pages(static_cast<int>(news.shard), page_state::cached, news.cached);
         registry.pages(static_cast<int>(news.shard), page_state::pinned, news.pinned);
         registry.pages(static_cast<int>(news.shard), page_state::with_state, news.states);
+        registry.pages(static_cast<int>(news.shard), page_state::in_host, news.below[index_of(tier_level::host)]);
+        registry.pages(static_cast<int>(news.shard), page_state::on_disk, news.below[index_of(tier_level::disk)]);
       },
       [self](const batch_changed& news) {
         self->state.context->metrics->running.store(news.running, std::memory_order_relaxed);

@@ -167,6 +167,8 @@ std::string metrics_registry::render(int in_flight_now) const {
   single(out, "troupe_kv_contiguous_share", "gauge", "Of the granted pages, the share that lies right behind its predecessor.",
          number(granted == 0 ? 1.0 : static_cast<double>(granted - std::min(granted, runs)) / static_cast<double>(granted)));
 
+  render_tiers(out);
+
   total("troupe_steps_total", "Steps that the compute stream ran.", steps);
   total("troupe_steps_failed_total", "Steps that failed as a whole.", steps_failed);
   total("troupe_step_tokens_total", "Tokens computed in steps, prefill and decode.", step_tokens);
@@ -187,6 +189,44 @@ std::string metrics_registry::render(int in_flight_now) const {
   histogram("troupe_queue_wait_seconds", "From submission to admission into the running set.", queue_wait);
   histogram("troupe_request_seconds", "From submission to the end of the request.", end_to_end);
   return out;
+}
+
+void metrics_registry::render_tiers(std::string& out) const {
+  const auto value_of = [](const counter& value) { return std::to_string(value.load(std::memory_order_relaxed)); };
+  const auto total = [&](std::string_view name, std::string_view help, const counter& value) {
+    single(out, name, "counter", help, value_of(value));
+  };
+  using labelled = std::pair<std::string_view, std::string>;
+  const auto pair = [&](std::string_view name, std::string_view type, std::string_view help, std::string_view key,
+                        const labelled& one, const labelled& other) {
+    head(out, name, type, help);
+    for (const auto& [which, value] : {one, other})
+      sample(out, name, label(key, which), value);
+  };
+  pair("troupe_tier_pages", "gauge", "Copies of KV pages below the device, by tier.", "tier",
+       {"host", std::to_string(pages(page_state::in_host))}, {"disk", std::to_string(pages(page_state::on_disk))});
+  total("troupe_tier_lookups_total", "Reservations whose beginning was known in the device or below.", tier_lookups);
+  total("troupe_tier_misses_total", "Of those, the ones of which the device held less than lay below.", tier_misses);
+  pair("troupe_tier_pages_loaded_total", "counter", "Pages that came up into the device, by the tier they came from.", "tier",
+       {"host", value_of(tier_pages_up[0])}, {"disk", value_of(tier_pages_up[1])});
+  total("troupe_tier_pages_stored_total", "Pages copied down.", tier_pages_down);
+  pair("troupe_tier_bytes_moved_total", "counter", "Bytes of pages copied, by way.", "way", {"down", value_of(bytes_moved[0])},
+       {"up", value_of(bytes_moved[1])});
+  total("troupe_tier_pages_prefetched_total", "Of the loaded pages, those that nobody waited for.", tier_pages_prefetched);
+  pair("troupe_tier_prefetches_total", "counter", "Prefetched pages, by whether a request found them before they were given up.",
+       "used", {"yes", value_of(tier_prefetch_used)}, {"no", value_of(tier_prefetch_unused)});
+  pair("troupe_tier_moves_failed_total", "counter", "Moves that failed: the copy was damaged, or the system refused.", "reason",
+       {"damaged", value_of(tier_damaged)}, {"refused", value_of(tier_failed)});
+  total("troupe_tier_evicted_total", "Copies given up for want of room.", tier_evicted);
+  pair("troupe_tier_device_evictions_total", "counter", "Findable pages that left the device, by whether they lie below.",
+       "below", {"yes", value_of(tier_clean_evicted)}, {"no", value_of(tier_lost)});
+  const auto spent = overlap.read();
+  const auto seconds = [&](std::string_view name, std::string_view help, std::chrono::nanoseconds time) {
+    single(out, name, "counter", help, number(std::chrono::duration<double>(time).count()));
+  };
+  seconds("troupe_tier_copy_seconds_total", "Seconds in which pages were copied.", spent.copying);
+  seconds("troupe_tier_copy_beside_steps_seconds_total", "Of those, while a step ran.", spent.beside_steps);
+  seconds("troupe_tier_copy_hidden_seconds_total", "Of those, while a step ran or no request waited for a page.", spent.hidden);
 }
 
 } // namespace troupe

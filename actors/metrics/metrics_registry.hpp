@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "actors/actor_kind.hpp"
+#include "actors/metrics/copy_overlap.hpp"
 #include "config/limits.hpp"
 #include "io/edge.hpp"
 
@@ -36,8 +37,10 @@ enum class page_state {
   cached,
   pinned,     // of those used and cached
   with_state, // as well: beside which the state of a prompt is kept
+  in_host,    // copies in the tiers below
+  on_disk,
 };
-inline constexpr std::size_t page_states = 5;
+inline constexpr std::size_t page_states = 7;
 
 class metrics_registry {
 public:
@@ -82,6 +85,20 @@ public:
   counter pages_covered{0};
   counter pages_granted{0};
   counter page_runs_granted{0};
+  counter tier_lookups{0};
+  counter tier_misses{0};
+  std::array<counter, 2> tier_pages_up{}; // from the host, from disk
+  counter tier_pages_down{0};
+  std::array<counter, 2> bytes_moved{};   // down, up
+  counter tier_pages_prefetched{0};
+  counter tier_prefetch_used{0};
+  counter tier_prefetch_unused{0};
+  counter tier_damaged{0};
+  counter tier_failed{0};
+  counter tier_evicted{0};
+  counter tier_clean_evicted{0};
+  counter tier_lost{0};
+  copy_overlap overlap;
   gauge running{0};
   gauge waiting{0};
   gauge history_conversations{0};
@@ -102,6 +119,7 @@ private:
       "model_format", "context_full", "queue_full",  "no_memory",  "timeout",          "unauthorized",  "forbidden",
       "too_large",  "shutting_down", "unavailable",  "device_failed", "io_failed",     "internal"};
   static std::size_t index_of(std::string_view outcome) noexcept;
+  void render_tiers(std::string& out) const;
 
   std::array<counter, outcomes.size()> ended_{};
   std::array<std::array<gauge, page_states>, limits::kv_shards_max> pages_{};

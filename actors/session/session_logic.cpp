@@ -9,14 +9,14 @@
 
 namespace troupe {
 
-namespace {
-
 std::uint64_t salt_of(std::string_view tenant, std::uint64_t secret) {
   std::uint64_t hash = 0xcbf29ce484222325ull; // FNV-1a, then keyed: a client can't guess another tenant's
   for (const char c : tenant)
     hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
   return random_at(secret, hash);
 }
+
+namespace {
 
 // A chat whose template lets the model think starts a think block unless told not to.
 bool splits_thinking(const runtime_context& context, const generation_request& request) {

@@ -24,6 +24,9 @@ struct session_parts {
 
 using batch_request_ptr = std::shared_ptr<const batch_request>;
 
+// What the pages of a tenant's prompts are told from others' by; `secret` is the process's.
+std::uint64_t salt_of(std::string_view tenant, std::uint64_t secret);
+
 class session_logic {
 public:
   explicit session_logic(session_parts parts);

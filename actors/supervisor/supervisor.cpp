@@ -6,6 +6,7 @@
 #include "actors/kv_shard/kv_shard.hpp"
 #include "actors/metrics/metrics.hpp"
 #include "actors/support/actor_support.hpp"
+#include "actors/transfer_stream/transfer_stream.hpp"
 #include "actors/worker/worker.hpp"
 
 namespace troupe {
@@ -23,6 +24,7 @@ void at_post(Company& all, actor_kind kind, std::uint32_t index, Visitor visit) 
   case actor_kind::metrics: return visit(all.metrics);
   case actor_kind::kv_shard: return visit(all.shards.at(index));
   case actor_kind::compute_stream: return visit(all.compute);
+  case actor_kind::transfer_stream: return visit(all.transfer);
   case actor_kind::worker: return visit(all.workers.at(index));
   case actor_kind::batcher: return visit(all.batcher);
   case actor_kind::edge_bridge: return visit(all.bridge);
@@ -36,6 +38,7 @@ void each_post(const company& all, Visitor visit) {
   for (std::uint32_t i = 0; i < all.shards.size(); ++i)
     visit(actor_kind::kv_shard, i);
   visit(actor_kind::compute_stream, 0u);
+  visit(actor_kind::transfer_stream, 0u);
   for (std::uint32_t i = 0; i < all.workers.size(); ++i)
     visit(actor_kind::worker, i);
   visit(actor_kind::batcher, 0u);
@@ -62,6 +65,12 @@ void start_member(self_pointer self, actor_kind kind, std::uint32_t index) {
     return install(self, kind, index, all.compute,
                    parts.threads ? self->spawn<caf::detached>(compute_stream, context, parts.slot)
                                  : self->spawn(compute_stream, context, parts.slot));
+  case actor_kind::transfer_stream:
+    if (!parts.store)
+      return;
+    return install(self, kind, index, all.transfer,
+                   parts.threads ? self->spawn<caf::detached>(transfer_stream, context, parts.slot, parts.store)
+                                 : self->spawn(transfer_stream, context, parts.slot, parts.store));
   case actor_kind::worker:
     return install(self, kind, index, all.workers.at(index),
                    parts.threads ? self->spawn<caf::detached>(worker, context) : self->spawn(worker, context));

@@ -15,7 +15,8 @@
 #include "actors/supervisor/company_front.hpp"
 #include "actors/supervisor/restart_policy.hpp"
 #include "actors/support/runtime_context.hpp"
-#include "memory/kv_shard_memory.hpp"
+#include "memory/tier_store.hpp"
+#include "memory/tiered_shard.hpp"
 
 namespace troupe {
 
@@ -23,10 +24,11 @@ struct company_parts {
   context_ptr context;
   std::shared_ptr<company_front> front;
   std::shared_ptr<backend_slot> slot;
-  std::vector<kv_shard_config> shards;
+  std::shared_ptr<tier_store> store; // null: no tiers
+  std::vector<tiered_shard_config> shards;
   batch_schedule_config schedule;
   std::uint32_t workers = 1;
-  bool threads = true; // compute stream and workers get threads of their own; off in deterministic tests
+  bool threads = true; // compute stream, transfer stream and workers get threads of their own; off in deterministic tests
 };
 
 struct supervisor_state {

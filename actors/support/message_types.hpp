@@ -81,7 +81,23 @@ auto inspect(Inspector& f, request_failed& x) {
 }
 template <class Inspector>
 auto inspect(Inspector& f, pages_changed& x) {
-  return f(caf::meta::type_name("pages_changed"), x.shard, x.free, x.used, x.cached, x.pinned, x.states);
+  return f(caf::meta::type_name("pages_changed"), x.shard, x.free, x.used, x.cached, x.pinned, x.states, x.below);
+}
+template <class Inspector>
+auto inspect(Inspector& f, await_steps& x) {
+  return f(caf::meta::type_name("await_steps"), x.shard, x.number);
+}
+template <class Inspector>
+auto inspect(Inspector& f, steps_awaited& x) {
+  return f(caf::meta::type_name("steps_awaited"), x.shard, x.number);
+}
+template <class Inspector>
+auto inspect(Inspector& f, settle_moves& x) {
+  return f(caf::meta::type_name("settle_moves"), x.shard, x.incarnation);
+}
+template <class Inspector>
+auto inspect(Inspector& f, moves_settled& x) {
+  return f(caf::meta::type_name("moves_settled"), x.shard, x.incarnation);
 }
 template <class Inspector>
 auto inspect(Inspector& f, batch_changed& x) {
@@ -115,5 +131,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::publish_pages)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::page_answer)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::run_step)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::step_ended)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::move_pages)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::pages_moved)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::expect_prompt)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::peers_changed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::adopt_session)

@@ -17,13 +17,14 @@ constexpr std::uint64_t seeds = 150;
 
 struct totals {
   std::uint64_t requests = 0, finished = 0, failed = 0, cancelled = 0, preemptions = 0, requeued = 0, late = 0,
-                failed_steps = 0, cached = 0, restarts = 0, resumed = 0, copied = 0, growth = 0, refusals = 0, queue_full = 0, outgrown = 0, evictions = 0;
+                failed_steps = 0, cached = 0, restarts = 0, resumed = 0, copied = 0, growth = 0, refusals = 0, queue_full = 0,
+                outgrown = 0, evictions = 0, loaded = 0, stored = 0, prefetched = 0;
 };
 
 class simulation {
 public:
   explicit simulation(std::uint64_t seed)
-      : random_(seed), config_(make_config()), world_(config_, make_policy()),
+      : random_(seed), config_(make_config()), world_(config_, make_policy(), make_tiers()),
         submissions_(5 + below(40)), device_trouble_(below(2) == 0) {}
 
   void run(totals& sum) {
@@ -70,6 +71,16 @@ private:
     return p;
   }
 
+  tier_config make_tiers() {
+    tier_config t;
+    if (below(3) == 0)
+      return t;
+    const auto some = [this] { return static_cast<std::uint32_t>(below(3) == 0 ? 0 : 5 + below(200)); };
+    t.index.slots = {some(), some()};
+    t.prefetch_ahead = below(3);
+    return t;
+  }
+
   void event() {
     const auto shard = any_shard();
     const int kind = below(1000);
@@ -81,6 +92,8 @@ private:
       deliver_to(shard);
     else if (kind < 720)
       deliver_from(shard);
+    else if (kind < 790)
+      world_.deliver_move();
     else if (kind < 960)
       world_.end_step(faulty());
     else if (kind < 965 && device_trouble_)
@@ -91,6 +104,8 @@ private:
       world_.compute_alive() ? world_.kill_compute() : world_.restart_compute();
     else if (kind == 975)
       restart_batcher();
+    else if (kind == 976)
+      world_.transfer_alive() ? world_.kill_transfer() : world_.restart_transfer();
     else if (kind < 980 && device_trouble_)
       world_.refuse_next(below(2) ? errc::timeout : errc::unavailable, 1);
     else if (!world_.compute_alive())
@@ -133,6 +148,14 @@ private:
     if (below(3) == 0 && !world_.sessions().empty()) { // once more
       const auto& former = world_.sessions().rbegin()->second;
       prompt.assign(former.tokens.begin(), former.tokens.begin() + former.request.prompt_length);
+    }
+    if (below(4) == 0 && !world_.sessions().empty()) { // a chat goes on
+      const auto& former = world_.session(1 + random_() % world_.sessions().rbegin()->first);
+      if (former.tokens.size() < 150) {
+        const auto more = prompt_of(below(4), 1 + below(20));
+        prompt = former.tokens;
+        prompt.insert(prompt.end(), more.begin(), more.end());
+      }
     }
     auto r = world_.request(std::move(prompt), below(10) == 0 ? 0 : 1 + below(80));
     r.salt = random_() % 2;
@@ -181,6 +204,8 @@ private:
     }
     if (!world_.compute_alive())
       world_.restart_compute();
+    if (!world_.transfer_alive())
+      world_.restart_transfer();
   }
 
   // Of one batcher's life.
@@ -228,6 +253,10 @@ private:
       sum.growth += world_.memory(i).stats().growths;
       sum.refusals += world_.memory(i).stats().refusals;
       sum.copied += world_.memory(i).stats().copied_tokens;
+      const auto tiers = world_.shard(i).tiers();
+      sum.loaded += tiers.pages_up[0] + tiers.pages_up[1];
+      sum.stored += tiers.pages_down;
+      sum.prefetched += tiers.prefetch_used;
     }
   }
 
@@ -257,11 +286,15 @@ TEST_CASE("whatever dies, is cancelled, refused or late: one end a request, its 
   MESSAGE(sum.requests << " requests: " << sum.finished << " finished (" << sum.cancelled << " cancelled), " << sum.failed
                        << " failed; " << sum.preemptions << " pre-emptions, " << sum.requeued << " requeued, " << sum.growth
                        << " growths, " << sum.refusals << " refusals, " << sum.late << " late answers, " << sum.failed_steps
-                       << " failed steps, " << sum.restarts << " batcher deaths, " << sum.cached << " cached tokens, " << sum.copied << " copied, " << sum.resumed << " resumed, " << sum.outgrown << " outgrew their window or budget, " << sum.evictions << " evictions");
+                       << " failed steps, " << sum.restarts << " batcher deaths, " << sum.cached << " cached tokens, " << sum.copied
+                       << " copied, " << sum.resumed << " resumed, " << sum.outgrown << " outgrew their window or budget, "
+                       << sum.evictions << " evictions, " << sum.stored << " pages stored below, " << sum.loaded << " loaded, "
+                       << sum.prefetched << " prefetched and used");
   if (given || count)
     return;
   for (const auto n : {sum.finished, sum.failed, sum.cancelled, sum.preemptions, sum.requeued, sum.growth, sum.refusals,
-                       sum.late, sum.failed_steps, sum.restarts, sum.cached, sum.copied, sum.resumed, sum.queue_full, sum.outgrown, sum.evictions})
+                       sum.late, sum.failed_steps, sum.restarts, sum.cached, sum.copied, sum.resumed, sum.queue_full,
+                       sum.outgrown, sum.evictions, sum.loaded, sum.stored})
     CHECK(n > 20); // the run was worth it only if it reached all of these
 }
 

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint64_t beginning = 0x5eed;
 constexpr std::uint64_t garbage = ~0ull;
+constexpr std::uint64_t being_loaded = garbage - 1'000'000;
 
 token_id choose(std::uint64_t prefix, std::uint64_t seed) {
   return static_cast<token_id>(random_at(seed, prefix) % static_cast<std::uint64_t>(vocabulary));
@@ -45,8 +46,8 @@ std::vector<token_id> prompt_of(int kind, int length) {
   return out;
 }
 
-batch_world::batch_world(batch_schedule_config config, prefix_policy prefix)
-    : config_(std::move(config)), prefix_(prefix), schedule_(std::make_unique<batch_schedule>(config_)) {
+batch_world::batch_world(batch_schedule_config config, prefix_policy prefix, tier_config tiers)
+    : config_(std::move(config)), prefix_(prefix), schedule_(std::make_unique<batch_schedule>(config_)), tiers_(tiers) {
   page_id first = 0;
   for (const auto pages : config_.shard_pages) {
     shards_.emplace_back().first = first;
@@ -99,25 +100,23 @@ bool batch_world::deliver_to_shard(std::uint32_t index) {
     return false;
   const auto message = std::move(s.inbox.front());
   s.inbox.pop_front();
-  const auto answer = [&](auto what) { s.outbox.emplace_back(std::move(what)); };
-  const auto answer_either = [&](auto what) { std::visit(answer, std::move(what)); };
   const auto refuse = [&](const auto& ask) {
     if (refuse_times_ <= 0)
       return false;
     --refuse_times_;
-    answer(pages_refused{index, ask.lease, ask.id, fail(refuse_code_, "as the test wants"), {}});
+    s.outbox.emplace_back(pages_refused{index, ask.lease, ask.id, fail(refuse_code_, "as the test wants"), {}});
     return true;
   };
   if (const auto* reserve = std::get_if<reserve_pages>(&message)) {
     if (!refuse(*reserve))
-      answer_either(s.memory->reserve(*reserve));
+      carry_out(index, s.memory->reserve(*reserve));
   } else if (const auto* grow = std::get_if<grow_pages>(&message)) {
     if (!refuse(*grow))
-      answer_either(s.memory->grow(*grow));
+      carry_out(index, s.memory->grow(*grow));
   } else if (const auto* publish = std::get_if<publish_pages>(&message)) {
-    s.memory->publish(*publish);
+    carry_out(index, s.memory->publish(*publish));
   } else {
-    answer(s.memory->release(std::get<release_pages>(message)));
+    carry_out(index, s.memory->release(std::get<release_pages>(message)));
   }
   return true;
 }
@@ -148,7 +147,97 @@ void batch_world::pump() {
       moved = deliver_to_shard(i) || moved;
       moved = deliver_from_shard(i) || moved;
     }
+    moved = deliver_move() || moved;
   }
+}
+
+// -- pages between the tiers --
+
+void batch_world::carry_out(std::uint32_t index, shard_actions actions) {
+  for (auto& action : actions) {
+    if (auto* message = std::get_if<move_pages>(&action)) {
+      REQUIRE(transfer_alive_);
+      page_flight flight{*message, {}};
+      for (const auto& one : message->moves) {
+        const auto cells = cells_of(one.page);
+        if (one.way == move_way::up)
+          std::ranges::fill(cells, being_loaded);
+        flight.cells.emplace_back(cells.begin(), cells.end());
+      }
+      moves_.push_back(std::move(flight));
+      continue;
+    }
+    std::visit(
+        [&](auto& answer) {
+          if constexpr (!std::is_same_v<std::decay_t<decltype(answer)>, move_pages>)
+            shards_[index].outbox.emplace_back(answer);
+        },
+        action);
+  }
+}
+
+// Nobody has written a page that was on its way.
+pages_moved batch_world::move(const page_flight& flight) {
+  pages_moved news{flight.message.shard, flight.message.number, {}};
+  for (std::size_t i = 0; i < flight.message.moves.size(); ++i) {
+    const auto& one = flight.message.moves[i];
+    const auto cells = cells_of(one.page);
+    REQUIRE(std::ranges::equal(cells, flight.cells[i]));
+    moved_page how{move_end::done, {}};
+    if (one.way == move_way::up) {
+      const auto& [named, stored] = below_.at({index_of(one.from), one.slots[index_of(one.from)].value()});
+      REQUIRE(named == one.name);
+      std::ranges::copy(stored, cells.begin());
+    }
+    for (std::size_t level = 0; level < tier_levels; ++level)
+      if (one.slots[level]) {
+        below_[{level, *one.slots[level]}] = {one.name, {cells.begin(), cells.end()}};
+        how.holds[level] = true;
+      }
+    news.moves.push_back(how);
+  }
+  return news;
+}
+
+bool batch_world::deliver_move() {
+  if (moves_.empty())
+    return false;
+  const auto flight = std::move(moves_.front());
+  moves_.pop_front();
+  const auto news = move(flight);
+  if (!flight.orphan)
+    carry_out(news.shard, shards_[news.shard].memory->moved(news));
+  return true;
+}
+
+void batch_world::kill_transfer() {
+  note("kill transfer");
+  transfer_alive_ = false;
+  moves_.clear();
+  for (std::uint32_t i = 0; i < shard_count(); ++i)
+    if (alive(i))
+      carry_out(i, shards_[i].memory->transfer_lost());
+}
+
+void batch_world::restart_transfer() {
+  note("restart transfer");
+  transfer_alive_ = true;
+  for (std::uint32_t i = 0; i < shard_count(); ++i)
+    if (alive(i))
+      carry_out(i, shards_[i].memory->transfer_ready());
+}
+
+// Those of a former batcher that the compute stream was given before.
+void batch_world::await_steps(std::uint32_t index) {
+  shards_[index].steps_before = steps_.size();
+  if (steps_.empty())
+    carry_out(index, shards_[index].memory->steps_passed());
+}
+
+void batch_world::step_is_over() {
+  for (std::uint32_t i = 0; i < shard_count(); ++i)
+    if (shards_[i].steps_before > 0 && --shards_[i].steps_before == 0 && alive(i))
+      carry_out(i, shards_[i].memory->steps_passed());
 }
 
 const step_plan& batch_world::plan() const {
@@ -215,7 +304,7 @@ void batch_world::start(const std::shared_ptr<const step_plan>& plan) {
     for (const auto& part : plan->sequences)
       if (part.id == holder.id && holder.granted && alive(holder.shard) && known_alive(holder.shard) &&
           shards_[holder.shard].memory->stats().leases > 0) // a test may have made it forget
-        REQUIRE(shards_[holder.shard].memory->stale_page(lease, *part.pages).value_or("") == "");
+        REQUIRE(shards_[holder.shard].memory->memory().stale_page(lease, *part.pages).value_or("") == "");
   // Whatever was cancelled before this step began has given its pages back.
   for (const auto& [lease, holder] : leases_)
     REQUIRE(!sessions_.at(holder.id.number).cancelled_at_step);
@@ -344,6 +433,7 @@ bool batch_world::end_step(const std::set<std::uint64_t>& faulty) {
   }
   steps_.pop_front();
   note("done " + std::to_string(done.number));
+  step_is_over();
   if (!steps_.empty())
     begin_writing(steps_.front());
   if (step.batcher == batcher_)
@@ -357,6 +447,7 @@ bool batch_world::fail_step() {
   const auto step = steps_.front();
   steps_.pop_front();
   spoil_copies(*step.plan);
+  step_is_over();
   note("fail " + std::to_string(step.plan->number));
   for (const auto& part : step.plan->sequences)
     sessions_.at(part.id.number).may_fail = true;
@@ -381,6 +472,8 @@ void batch_world::kill_shard(std::uint32_t index) {
   note("kill shard " + std::to_string(index));
   shards_[index].memory.reset();
   shards_[index].inbox.clear();
+  for (auto& flight : moves_)
+    flight.orphan = flight.orphan || flight.message.shard == index;
 }
 
 void batch_world::notice_lost(std::uint32_t index) {
@@ -393,9 +486,18 @@ void batch_world::notice_lost(std::uint32_t index) {
 void batch_world::restart_shard(std::uint32_t index) {
   shard_side& s = shards_[index];
   note("restart shard " + std::to_string(index));
-  s.memory = std::make_unique<kv_shard_memory>(kv_shard_config{index, s.first, config_.shard_pages[index], prefix_});
+  while (std::ranges::any_of(moves_, [&](const auto& f) { return f.orphan && f.message.shard == index; }))
+    deliver_move(); // what was asked of the transfer stream before is over
+  tier_config tiers = tiers_;
+  for (std::size_t level = 0; level < tier_levels; ++level)
+    tiers.index.first[level] = index * tiers.index.slots[level];
+  s.memory = std::make_unique<tiered_shard>(
+      tiered_shard_config{{index, s.first, config_.shard_pages[index], prefix_}, tiers});
   s.inbox.clear();
   s.known = true;
+  if (transfer_alive_)
+    carry_out(index, s.memory->transfer_ready());
+  await_steps(index);
   carry_out(schedule_->shard_ready(index, s.memory->report()));
 }
 
@@ -407,7 +509,10 @@ void batch_world::kill_compute() {
       sessions_.at(part.id.number).may_fail = true;
   if (!steps_.empty())
     spoil_copies(*steps_.front().plan);
-  steps_.clear();
+  while (!steps_.empty()) {
+    steps_.pop_front();
+    step_is_over();
+  }
   carry_out(schedule_->compute_lost());
 }
 
@@ -430,7 +535,8 @@ void batch_world::restart_batcher() {
     s.outbox.clear();
     if (!s.memory)
       continue;
-    s.memory->release_all();
+    s.memory->taken();
+    await_steps(i);
     s.known = true;
     carry_out(schedule_->shard_ready(i, s.memory->report()));
   }
@@ -556,6 +662,7 @@ void batch_world::check_all_returned() {
       continue;
     const auto stats = s.memory->stats();
     REQUIRE(stats.leases == 0);
+    REQUIRE(s.memory->quiet());
     REQUIRE(stats.used == 0);
     REQUIRE(stats.free + stats.cached == stats.pages);
   }

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "actors/batcher/batch_schedule.hpp"
-#include "memory/kv_shard_memory.hpp"
+#include "memory/tiered_shard.hpp"
 
 namespace troupe::test {
 
@@ -41,7 +41,8 @@ batch_schedule_config small_config(std::vector<std::uint32_t> pages = {64});
 
 class batch_world {
 public:
-  explicit batch_world(batch_schedule_config config, prefix_policy prefix = {.prompt_states = 8});
+  // `tiers`: slots of each shard.
+  explicit batch_world(batch_schedule_config config, prefix_policy prefix = {.prompt_states = 8}, tier_config tiers = {});
 
   // A request with sensible values; change what the case is about, then submit.
   batch_request request(std::vector<token_id> prompt, int max_new_tokens);
@@ -50,7 +51,8 @@ public:
 
   bool deliver_to_shard(std::uint32_t shard);   // false: nothing was under way
   bool deliver_from_shard(std::uint32_t shard);
-  void pump();                                  // both, until all is quiet
+  bool deliver_move();                          // of pages; false: none is under way, or there is no transfer stream
+  void pump();                                  // all of these, until all is quiet
   bool step_running() const { return !steps_.empty(); }
   const step_plan& plan() const;                // of the step in flight
   bool end_step(const std::set<std::uint64_t>& faulty = {}); // by request number; false: none was running
@@ -63,6 +65,9 @@ public:
   void restart_shard(std::uint32_t shard);
   bool alive(std::uint32_t shard) const { return shards_[shard].memory != nullptr; }
   bool known_alive(std::uint32_t shard) const { return shards_[shard].known; }
+  void kill_transfer();                         // what is under way is not done
+  void restart_transfer();
+  bool transfer_alive() const { return transfer_alive_; }
   void kill_compute();
   void restart_compute();
   bool compute_alive() const { return compute_alive_; }
@@ -79,7 +84,8 @@ public:
   }
 
   batch_schedule& schedule() { return *schedule_; }
-  kv_shard_memory& memory(std::uint32_t shard) { return *shards_[shard].memory; }
+  kv_shard_memory& memory(std::uint32_t shard) { return shards_[shard].memory->memory(); }
+  const tiered_shard& shard(std::uint32_t shard) const { return *shards_[shard].memory; }
   std::uint32_t shard_count() const { return static_cast<std::uint32_t>(shards_.size()); }
   std::map<std::uint64_t, session_record>& sessions() { return sessions_; }
   session_record& session(std::uint64_t number) { return sessions_.at(number); }
@@ -93,7 +99,8 @@ private:
   using from_shard = std::variant<pages_reserved, pages_grown, pages_refused, pages_released>;
   struct shard_side {
     page_id first = 0;
-    std::unique_ptr<kv_shard_memory> memory;
+    std::unique_ptr<tiered_shard> memory;
+    std::size_t steps_before = 0; // that were given to the compute stream before it was taken, and have not ended
     bool known = false; // to the schedule as ready
     std::deque<to_shard> inbox;
     std::deque<from_shard> outbox;
@@ -113,7 +120,17 @@ private:
     std::map<std::uint64_t, layout> layouts; // of its sequences
   };
 
+  struct page_flight {
+    move_pages message;
+    std::vector<std::vector<std::uint64_t>> cells; // of the pages when it began
+    bool orphan = false;                           // its shard is gone
+  };
+
   void carry_out(batch_actions actions);
+  void carry_out(std::uint32_t shard, shard_actions actions);
+  pages_moved move(const page_flight& flight);
+  void step_is_over();
+  void await_steps(std::uint32_t shard);
   void start(const std::shared_ptr<const step_plan>& plan);
   layout follow(const step_plan& plan, const sequence_step& part);
   void begin_writing(const running_step& step);
@@ -134,6 +151,10 @@ private:
   std::vector<std::uint64_t> cells_; // by page and token in it
   std::deque<running_step> steps_;   // the first runs
   bool compute_alive_ = true;
+  tier_config tiers_;
+  std::deque<page_flight> moves_;
+  bool transfer_alive_ = true;
+  std::map<std::pair<std::size_t, std::uint32_t>, std::pair<prefix_hash, std::vector<std::uint64_t>>> below_; // by level and slot
   std::map<std::uint64_t, session_record> sessions_;
   std::map<std::uint64_t, layout> layouts_;                                          // by request, as planned last
   std::map<std::pair<std::uint64_t, int>, std::vector<std::int32_t>> evictions_seen_; // by request and how many before

@@ -17,7 +17,7 @@ const char* name_of_message(const caf::type_erased_tuple& message) {
                     prepare_prompt, prompt_prepared, submit_request, cancel_request, take_shard, shard_taken, reserve_pages,
                     grow_pages, publish_pages, release_pages, page_answer, run_step, step_ended, tokens_generated,
                     request_finished, request_failed, pages_changed, batch_changed, actor_died, peers_changed, kill_actor,
-                    stop_company, restart_due, caf::exit_msg, caf::down_msg>(
+                    await_steps, steps_awaited, move_pages, pages_moved, settle_moves, moves_settled, expect_prompt, stop_company, restart_due, caf::exit_msg, caf::down_msg>(
       message, {"open_session",     "cancel_generation", "adopt_session",  "session_opened",
                 "session_closed",   "session_lost",      "end_session",    "prepare_prompt",
                 "prompt_prepared",  "submit_request",    "cancel_request", "take_shard",
@@ -25,6 +25,8 @@ const char* name_of_message(const caf::type_erased_tuple& message) {
                 "release_pages",    "page_answer",       "run_step",       "step_ended",
                 "tokens_generated", "request_finished",  "request_failed", "pages_changed",
                 "batch_changed",    "actor_died",        "peers_changed",  "kill_actor",
+                "await_steps",      "steps_awaited",     "move_pages",     "pages_moved",
+                "settle_moves",     "moves_settled",     "expect_prompt",
                 "stop_company",     "restart_due",       "exit",           "down"});
 }
 
@@ -71,11 +73,21 @@ void company_fixture::start(const company_options& options) {
   parts.slot = slot;
   parts.workers = options.workers;
   parts.threads = false;
+  if (options.tier_pages[0] + options.tier_pages[1] > 0)
+    parts.store = store =
+        tier_store::create({slot->shape().page_bytes, options.tier_pages, "/var/tmp", "fake"}).value();
   const std::uint32_t share = device->pages / options.shards;
   for (std::uint32_t i = 0; i < options.shards; ++i) {
-    parts.shards.push_back({i, i * share, share, options.prefix});
+    parts.shards.push_back({{i, i * share, share, options.prefix}, {}});
+    parts.shards.back().tiers.prefetch_ahead = options.prefetch_ahead;
+    for (std::size_t level = 0; level < tier_levels; ++level) {
+      const auto room = options.tier_pages[level] / options.shards;
+      parts.shards.back().tiers.index.first[level] = i * room;
+      parts.shards.back().tiers.index.slots[level] = room;
+    }
     parts.schedule.shard_pages.push_back(share);
   }
+  parts.schedule.evicted_come_back = parts.store != nullptr;
   parts.schedule.running_max = options.running_max;
   parts.schedule.waiting_max = options.running_max + options.waiting_max;
   parts.schedule.step_tokens = options.step_tokens;
@@ -94,6 +106,7 @@ company_fixture::~company_fixture() {
     for (const auto& each : peers->workers)
       caf::anon_send_exit(each.handle, caf::exit_reason::kill);
     caf::anon_send_exit(peers->compute.handle, caf::exit_reason::kill);
+    caf::anon_send_exit(peers->transfer.handle, caf::exit_reason::kill);
     caf::anon_send_exit(peers->batcher.handle, caf::exit_reason::kill);
     caf::anon_send_exit(peers->bridge.handle, caf::exit_reason::kill);
     caf::anon_send_exit(peers->metrics.handle, caf::exit_reason::kill);

@@ -26,6 +26,8 @@ struct company_options {
   int step_tokens = 32;
   int context_tokens = 256;
   prefix_policy prefix = {.prompt_states = 8};
+  by_level<std::uint32_t> tier_pages{}; // of all shards
+  int prefetch_ahead = 0;
   std::shared_ptr<fake_device> device = std::make_shared<fake_device>();
 };
 
@@ -65,6 +67,7 @@ public:
   std::shared_ptr<company_front> front = std::make_shared<company_front>();
   std::shared_ptr<in_flight> slots;
   std::shared_ptr<backend_slot> slot;
+  std::shared_ptr<tier_store> store; // null: no tiers
   std::unique_ptr<actor_port> port;
   std::uint64_t last_request = 0;
 

@@ -132,3 +132,16 @@ TEST_CASE("a misspelt name in the environment stops the start, other programs' n
   CHECK(apply_environment(s));
   unsetenv("TROUPE_SOMETHING");
 }
+
+TEST_CASE("tiers are off unless one has a size, and refuse what is beyond their limits") {
+  settings s;
+  CHECK(s.memory.host_tier_mib == 0);
+  CHECK(s.memory.disk_tier_mib == 0);
+  REQUIRE(apply_yaml(s, "memory:\n  disk_tier_mib: 512\n  tier_dir: /srv/kv\n  tier_ttl_s: 86400\n"));
+  CHECK(s.memory.disk_tier_mib == 512);
+  CHECK(s.memory.tier_dir == "/srv/kv");
+  CHECK(s.memory.tier_ttl_s == 86'400);
+  CHECK_FALSE(apply_override(s, "memory.host_tier_mib=-1"));
+  CHECK_FALSE(apply_override(s, "memory.prefetch_ahead=9"));
+  CHECK(apply_override(s, "memory.prefetch_ahead=0"));
+}

@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -51,6 +52,9 @@ struct fake_device {
   std::atomic<int> tokens{0};  // computed
   std::atomic<int> inside{0};
   std::atomic<int> inside_max{0};
+  std::atomic<int> fail_copies{0};      // that many pages can't be copied out or in
+  std::atomic<int> pages_read{0};       // out
+  std::atomic<int> pages_written{0};    // in
   std::function<void(const step_plan&)> before_step; // set before the start
 };
 
@@ -98,7 +102,32 @@ public:
     return out;
   }
 
+  result<void> read_page(page_id page, std::span<std::byte> to) const override {
+    if (copy_fails())
+      return fail(errc::device_failed, "the fake device does not copy");
+    ++device_->pages_read;
+    std::memcpy(to.data(), memory_.at(page).data(), page_tokens_bytes);
+    return {};
+  }
+
+  result<void> write_page(page_id page, std::span<const std::byte> from) override {
+    if (copy_fails())
+      return fail(errc::device_failed, "the fake device does not copy");
+    ++device_->pages_written;
+    std::memcpy(memory_.at(page).data(), from.data(), page_tokens_bytes);
+    return {};
+  }
+
 private:
+  static constexpr std::size_t page_tokens_bytes = static_cast<std::size_t>(limits::page_tokens) * sizeof(token_id);
+
+  bool copy_fails() const {
+    if (device_->fail_copies <= 0)
+      return false;
+    --device_->fail_copies;
+    return true;
+  }
+
   token_id& slot(const sequence_step& s, std::size_t position) {
     constexpr auto width = static_cast<std::size_t>(limits::page_tokens);
     return memory_.at(s.pages->at(position / width))[position % width];
