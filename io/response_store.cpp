@@ -73,6 +73,14 @@ bool response_store::erase(std::string_view id, std::string_view tenant) {
   return true;
 }
 
+bool response_store::drop_oldest() {
+  const std::lock_guard lock(mutex_);
+  if (responses_.empty())
+    return false;
+  drop(responses_.begin());
+  return true;
+}
+
 std::size_t response_store::size() const {
   const std::lock_guard lock(mutex_);
   return responses_.size();

@@ -35,6 +35,7 @@ public:
   std::optional<shared_conversation> conversation(std::string_view id, std::string_view tenant) const;
   std::optional<std::string> json(std::string_view id, std::string_view tenant) const;
   bool erase(std::string_view id, std::string_view tenant);
+  bool drop_oldest(); // false where there is none
   std::size_t size() const;
   std::size_t bytes() const;
 

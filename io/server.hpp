@@ -13,6 +13,7 @@
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "config/limits.hpp"
+#include "config/memory_plan.hpp"
 #include "io/edge.hpp"
 
 namespace troupe {
@@ -27,6 +28,8 @@ struct edge_options {
   std::vector<std::string> api_keys;                               // empty: none is asked for
   std::string model_alias;                                         // the name clients use; empty: the model's own
   bool echo_route = false;                                         // /__echo, for conformance probes
+  std::uint64_t memory_limit = 0;                                  // for /metrics; 0: none
+  memory_shares memory;                                            // its connections_max holds beside the one above
 };
 
 class edge_server {
