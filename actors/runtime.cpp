@@ -23,6 +23,10 @@ std::uint64_t random_word() {
   return static_cast<std::uint64_t>(source()) << 32 ^ source();
 }
 
+std::uint32_t pages_of(const runtime_parts& parts, const backend_shape& shape) {
+  return parts.kv_pages == 0 ? shape.pages : parts.kv_pages;
+}
+
 result<void> check_parts(const runtime_parts& parts) {
   if (!parts.device || !parts.tokens)
     return fail(errc::invalid_argument, "the runtime needs a backend and a tokenizer");
@@ -33,7 +37,8 @@ result<void> check_parts(const runtime_parts& parts) {
     return fail(errc::invalid_argument,
                 std::string(name) + " is " + std::to_string(value) + "; it must lie within 1 and " + std::to_string(high));
   };
-  const auto shards_max = std::min<std::int64_t>(limits::kv_shards_max, shape.pages);
+  const auto pages = pages_of(parts, shape);
+  const auto shards_max = std::min<std::int64_t>(limits::kv_shards_max, pages);
   if (auto r = within("kv_shards", parts.kv_shards, shards_max); !r)
     return r;
   if (auto r = within("running_max", parts.running_max, limits::running_sequences_max); !r)
@@ -56,7 +61,7 @@ result<void> check_parts(const runtime_parts& parts) {
   if (parts.history_bytes > limits::token_history_bytes_max)
     return fail(errc::invalid_argument, "history_bytes is " + std::to_string(parts.history_bytes) + "; at most " +
                                             std::to_string(limits::token_history_bytes_max));
-  return within("pages", shape.pages, std::int64_t{limits::kv_pages_max} * parts.kv_shards);
+  return within("pages", pages, std::min<std::int64_t>(shape.pages, std::int64_t{limits::kv_pages_max} * parts.kv_shards));
 }
 
 // Contiguous ranges of nearly equal size.
@@ -203,7 +208,7 @@ result<std::unique_ptr<runtime>> runtime::start(runtime_parts parts) {
   if (auto valid = check_parts(parts); !valid)
     return valid.fault();
 
-  auto shards = share_pages(parts.device->shape().pages, static_cast<std::uint32_t>(parts.kv_shards), parts.prefix);
+  auto shards = share_pages(pages_of(parts, parts.device->shape()), static_cast<std::uint32_t>(parts.kv_shards), parts.prefix);
   auto store = make_tiers(parts.tiers, *parts.device, shards);
   if (!store)
     return store.fault();

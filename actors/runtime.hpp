@@ -42,7 +42,8 @@ struct runtime_parts {
   served_model model;                // context_tokens: of prompt and answer together
   sampling_defaults sampling;
   std::vector<token_id> end_tokens; // the answer ends with any of them
-  int kv_shards = 2;                // 1 .. limits::kv_shards_max; at most the device's pages
+  int kv_shards = 2;                // 1 .. limits::kv_shards_max; at most the pages
+  std::uint32_t kv_pages = 0;       // of the device's, those to use; 0: all
   prefix_policy prefix;  // prompt_states within limits::prompt_states_max
   tier_parts tiers;
   std::size_t history_bytes = std::size_t{64} << 20; // of token history; 0: none. At most limits::token_history_bytes_max

@@ -1,5 +1,6 @@
 #include "app/engine.hpp"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +9,9 @@
 #include <ctime>
 #include <tuple>
 
+#include "base/process_memory.hpp"
 #include "config/limits.hpp"
+#include "config/memory_plan.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "cpu/kv_store.hpp"
 #include "model/model_file.hpp"
@@ -41,29 +44,65 @@ result<kv_types> kv_types_of(const settings& s) {
   return types;
 }
 
-result<kv_plan> plan_kv(const settings& s, const hyperparameters& shape, kv_types types) {
-  auto one_page = cpu::kv_store::create(shape, types, 1);
-  if (!one_page)
-    return one_page.fault();
-  const std::uint64_t page_bytes = one_page->page_bytes();
-  const int wanted = s.memory.context_tokens ? std::min(s.memory.context_tokens, shape.context_tokens) : shape.context_tokens;
+std::uint64_t pages_for(std::uint64_t tokens) { return (tokens + limits::page_tokens - 1) / limits::page_tokens; }
+
+int wanted_context(const settings& s, const hyperparameters& shape) {
+  return s.memory.context_tokens ? std::min(s.memory.context_tokens, shape.context_tokens) : shape.context_tokens;
+}
+
+// `pages`: as many as there is memory for.
+kv_plan share_pages(const settings& s, const hyperparameters& shape, std::uint64_t pages) {
   const auto shards = static_cast<std::uint64_t>(s.memory.kv_shards);
-  const auto pages_of = [](std::uint64_t tokens) { return (tokens + limits::page_tokens - 1) / limits::page_tokens; };
-  std::uint64_t pages = std::max(pages_of(default_kv_tokens), shards * pages_of(static_cast<std::uint64_t>(wanted)));
+  kv_plan plan;
+  plan.pages = static_cast<std::uint32_t>(pages - pages % shards);
+  plan.context_tokens = static_cast<int>(
+      std::min<std::uint64_t>(static_cast<std::uint64_t>(wanted_context(s, shape)), plan.pages / shards * limits::page_tokens));
+  return plan;
+}
+
+// How many pages the settings ask for. Under a memory limit that names no number: all that could fit, for the address space
+// alone; plan_memory() decides when the rest is known.
+result<std::uint64_t> wanted_pages(const settings& s, const hyperparameters& shape, std::uint64_t page_bytes) {
+  const auto shards = static_cast<std::uint64_t>(s.memory.kv_shards);
+  std::uint64_t pages = std::max(pages_for(default_kv_tokens), shards * pages_for(static_cast<std::uint64_t>(wanted_context(s, shape))));
   std::uint64_t most = physical_memory() / 4 / page_bytes;
   if (static_cast<std::uint64_t>(s.memory.kv_mib) << 20 > physical_memory())
     return fail(errc::no_memory, "memory.kv_mib: " + std::to_string(s.memory.kv_mib) + " MiB are more than this machine's " +
                                      std::to_string(physical_memory() >> 20) + " MiB");
   if (s.memory.kv_mib)
     pages = most = (static_cast<std::uint64_t>(s.memory.kv_mib) << 20) / page_bytes;
+  else if (s.memory.limit)
+    pages = most = std::max(s.memory.limit / page_bytes, shards);
   pages = std::min({pages, most, static_cast<std::uint64_t>(limits::kv_pages_max)});
-  pages -= pages % shards;
   if (pages < shards)
     return fail(errc::no_memory, "memory.kv_mib: " + std::to_string(most * page_bytes >> 20) + " MiB hold less than one page of " +
                                      std::to_string(page_bytes >> 10) + " KiB for each of " + std::to_string(shards) + " shards");
-  kv_plan plan;
-  plan.pages = static_cast<std::uint32_t>(pages);
-  plan.context_tokens = static_cast<int>(std::min(static_cast<std::uint64_t>(wanted), pages / shards * limits::page_tokens));
+  return pages;
+}
+
+// Under memory.limit: what is left for KV pages and requests now that the model is loaded.
+result<memory_plan> divide_memory(const settings& s, const model_weights& weights, const backend_shape& device) {
+  malloc_trim(0);
+  const auto now = memory_of_process();
+  const auto& shape = weights.shape;
+  const auto shards = static_cast<std::uint64_t>(s.memory.kv_shards);
+  const auto context = static_cast<std::uint64_t>(wanted_context(s, shape));
+  constexpr std::uint64_t state_upkeep_bytes = 256, request_upkeep_bytes = 24u << 10, request_token_bytes = 16;
+  memory_needs needs;
+  needs.resident_bytes = now.resident_bytes;
+  needs.peak_bytes = now.peak_bytes;
+  needs.later_bytes = weights.token_embedding.bytes();
+  if (s.memory.prefix_reuse)
+    needs.state_bytes = shards * static_cast<std::uint64_t>(s.memory.prompt_states) *
+                        (static_cast<std::uint64_t>(shape.hidden) * sizeof(float) + state_upkeep_bytes);
+  needs.page_bytes = device.page_bytes;
+  needs.request_bytes = request_upkeep_bytes + context * request_token_bytes;
+  needs.pages_min = static_cast<std::uint32_t>(
+      s.memory.kv_mib ? device.pages : shards * pages_for(std::min<std::uint64_t>(context, limits::limited_kv_tokens_min)));
+  needs.requests_max = s.scheduler.running_max + s.scheduler.waiting_max;
+  auto plan = plan_memory(s.memory.limit, needs);
+  if (plan)
+    plan->pages = std::min(plan->pages, device.pages);
   return plan;
 }
 
@@ -168,26 +207,38 @@ result<std::unique_ptr<runtime>> start_engine(const settings& s, const kept_stat
   if (!chat)
     return chat.fault();
   const auto shape = file->weights.shape;
-  const auto kv = plan_kv(s, shape, *kv_types);
-  if (!kv)
-    return kv.fault();
+  const auto one_page = cpu::kv_store::create(shape, *kv_types, 1);
+  if (!one_page)
+    return one_page.fault();
+  const auto pages = wanted_pages(s, shape, one_page->page_bytes());
+  if (!pages)
+    return pages.fault();
 
   cpu_options device;
   device.threads = s.cpu.threads;
   device.isa = s.cpu.isa;
-  device.pages = kv->pages;
+  device.pages = static_cast<std::uint32_t>(*pages);
+  device.touch_scratch = s.memory.limit != 0;
   device.kv = *kv_types;
   device.step_tokens_max = std::max(s.scheduler.step_tokens, s.scheduler.running_max);
   device.usable_vocabulary = std::min((*tokens)->size(), shape.vocabulary);
   device.log = log;
-  auto made = make_cpu_backend(std::move(file->weights), device);
+  auto made = make_cpu_backend(file->weights, device);
   if (!made)
     return fail(made.fault().code, path.string() + ": " + made.fault().message);
   const auto device_shape = (*made)->shape();
+  memory_plan memory{device_shape.pages, s.scheduler.running_max + s.scheduler.waiting_max};
+  if (s.memory.limit) {
+    const auto planned = divide_memory(s, file->weights, device_shape);
+    if (!planned)
+      return planned.fault();
+    memory = *planned;
+  }
+  const auto kv = share_pages(s, shape, memory.pages);
 
   runtime_parts parts;
   parts.model.name = own_name(path, shape);
-  parts.model.context_tokens = kv->context_tokens;
+  parts.model.context_tokens = kv.context_tokens;
   parts.model.chat_template = *chat ? std::string(name_of((*chat)->kind())) : std::string();
   parts.model.created = static_cast<std::int64_t>(std::time(nullptr));
   parts.sampling = defaults_of(*file, *chat);
@@ -201,6 +252,7 @@ result<std::unique_ptr<runtime>> start_engine(const settings& s, const kept_stat
                                                              : overflow_policy::refuse;
   parts.keep_percent = s.memory.keep_percent;
   parts.sink_tokens = s.memory.window_sinks;
+  parts.kv_pages = kv.pages;
   parts.prefix.reuse = s.memory.prefix_reuse;
   parts.prefix.partial_pages = s.memory.partial_pages;
   parts.prefix.prompt_states = static_cast<std::uint32_t>(s.memory.prompt_states);
@@ -214,9 +266,12 @@ result<std::unique_ptr<runtime>> start_engine(const settings& s, const kept_stat
   parts.tiers.identity = identity_of(path, shape, s, device_shape);
   parts.tiers.time_to_live = std::chrono::seconds(s.memory.tier_ttl_s);
   parts.tiers.prefetch_ahead = s.memory.prefetch_ahead;
-  parts.history_bytes = s.memory.token_history ? static_cast<std::size_t>(s.memory.token_history_mib) << 20 : 0;
-  parts.running_max = s.scheduler.running_max;
-  parts.waiting_max = s.scheduler.waiting_max;
+  if (s.memory.token_history)
+    parts.history_bytes = std::min(static_cast<std::size_t>(s.memory.token_history_mib) << 20, share_memory(s.memory.limit).history_bytes);
+  else
+    parts.history_bytes = 0;
+  parts.running_max = std::min(s.scheduler.running_max, std::max(1, memory.requests_max / 2));
+  parts.waiting_max = std::clamp(memory.requests_max - parts.running_max, 1, s.scheduler.waiting_max);
   parts.step_tokens = s.scheduler.step_tokens;
   if (state != nullptr)
     parts.secret = state->secret;
@@ -224,9 +279,9 @@ result<std::unique_ptr<runtime>> start_engine(const settings& s, const kept_stat
   parts.log = log;
   log_to(log, log_level::info,
          parts.model.name + ": " + std::to_string(device_shape.weight_bytes >> 20) + " MiB of weights, context " +
-             std::to_string(kv->context_tokens) + " tokens, room for " +
-             std::to_string(static_cast<std::uint64_t>(kv->pages) * limits::page_tokens) + " tokens of KV (" +
-             std::to_string(kv->pages * device_shape.page_bytes >> 20) + " MiB, keys " + s.memory.kv_keys + ", values " +
+             std::to_string(kv.context_tokens) + " tokens, room for " +
+             std::to_string(static_cast<std::uint64_t>(kv.pages) * limits::page_tokens) + " tokens of KV (" +
+             std::to_string(kv.pages * device_shape.page_bytes >> 20) + " MiB, keys " + s.memory.kv_keys + ", values " +
              s.memory.kv_values + "), " + device_shape.description);
   return runtime::start(std::move(parts));
 }

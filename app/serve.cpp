@@ -1,5 +1,6 @@
 // `troupe serve`: opens the port at once (so that a host can watch /health while the model loads), loads the model, prints one
 // ready line, and drains on SIGTERM, SIGINT or, where asked, when standard input closes.
+#include <malloc.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -34,6 +35,14 @@ int blocked_signals() {
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+// glibc raises the size from which it maps memory of its own with each such block that is freed; large requests would then come
+// from its heaps, and stay there. Fixed, they go back to the system. Under a limit few heaps are to hold what is freed in pieces.
+void tune_allocator(bool limited) {
+  mallopt(M_MMAP_THRESHOLD, 256 << 10);
+  if (limited)
+    mallopt(M_ARENA_MAX, 2);
+}
+
 // Sleeps until a signal comes or, with_parent, standard input ends: false. Or until `ready`, where given, can be read: true.
 bool wait_for_end(int signals, bool with_parent, int ready = -1) {
   pollfd watched[3] = {{signals, POLLIN, 0}, {with_parent ? 0 : -1, POLLIN, 0}, {ready, POLLIN, 0}};
@@ -61,6 +70,8 @@ edge_options edge_options_of(const settings& s) {
   options.echo_route = s.server.echo_route;
   options.allowed_origins = s.server.allowed_origins;
   options.api_keys = s.server.api_keys;
+  options.memory_limit = s.memory.limit;
+  options.memory = share_memory(s.memory.limit);
   return options;
 }
 
@@ -78,6 +89,7 @@ std::string json_escaped(const std::string& text) {
 } // namespace
 
 int serve_command(const settings& s) {
+  tune_allocator(s.memory.limit != 0);
   const int signals = blocked_signals();
   const auto log = stderr_log(log_level::info);
   auto state = open_state(s, log);

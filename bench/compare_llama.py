@@ -9,9 +9,10 @@ Prints a row a model and measure: both medians over the rounds and their ratio. 
 import argparse
 import json
 import re
-import statistics
 import subprocess
 import sys
+
+from side_by_side import compare, write_report
 
 BARS = {"pp512": 0.7, "tg128": 0.9}
 
@@ -62,15 +63,11 @@ def main():
                 for n in names:
                     measured[n][side].append(found[n])
         for n, (a, b) in measured.items():
-            row = {"model": model, "measure": n, "troupe": statistics.median(a), "llama_cpp": statistics.median(b),
-                   "troupe_rounds": a, "llama_cpp_rounds": b}
-            row["ratio"] = row["troupe"] / row["llama_cpp"]
+            row = compare({"model": model, "measure": n}, a, b)
             missed |= row["ratio"] < BARS.get(n, 0)
             report.append(row)
             print(f"{model.rsplit('/', 1)[-1]:40} {n:8} {row['troupe']:9.2f} {row['llama_cpp']:9.2f} {row['ratio']:6.2f}", flush=True)
-    if args.json:
-        with open(args.json, "w", encoding="utf-8") as out:
-            json.dump({"threads": args.threads, "rounds": args.rounds, "rows": report}, out, indent=1)
+    write_report(args.json, {"threads": args.threads, "rounds": args.rounds, "rows": report})
     return 1 if missed else 0
 
 

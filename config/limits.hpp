@@ -51,6 +51,11 @@ inline constexpr std::size_t known_conversations_max = 4096;    // a shard, for 
 inline constexpr int prefetches_max = 4;                        // under way in a shard; further hints are dropped
 inline constexpr int prefetch_ahead_max = 8;                    // conversations; the settings are refused
 
+// -- memory.limit --
+inline constexpr std::uint64_t memory_limit_max = 1ull << 50; // the settings are refused
+inline constexpr std::uint64_t body_working_factor = 8;       // reading a body takes this many times its size, for a moment
+inline constexpr int limited_kv_tokens_min = 256;             // a shard, or the context where that is less; or the start is refused
+
 // -- token histories (the conversation used longest ago is forgotten) --
 inline constexpr int token_history_mib_max = 1 << 14; // that the setting may ask for
 inline constexpr std::size_t token_history_bytes_max = std::size_t{token_history_mib_max} << 20;
@@ -103,10 +108,12 @@ inline constexpr int websocket_lane_queue_max = 8;          // queue_full
 inline constexpr int stored_responses_max = 4096;           // oldest is dropped
 inline constexpr std::size_t stored_responses_bytes_max = 256u << 20; // oldest is dropped
 inline constexpr int socket_stored_responses_max = 128;     // of one socket, with store:false; oldest is dropped
-inline constexpr std::size_t socket_stored_bytes_max = 16u << 20;     // of these; oldest is dropped
+inline constexpr std::size_t socket_stored_bytes_max = 16u << 20;     // of these; oldest is dropped, as where all sockets' are too many
 inline constexpr std::size_t conversation_bytes_max = 16u << 20; // of a response and those before it; too_large
 inline constexpr std::size_t websocket_waiting_bytes_max = 32u << 20; // of one socket's waiting requests; queue_full
 inline constexpr std::size_t buffered_input_bytes_max = 512u << 20;   // of all connections: 429, close 1013
+inline constexpr std::size_t uncounted_input_bytes = 64u << 10;        // of one connection: bounded by their number
+inline constexpr std::size_t buffered_answer_bytes_max = 512u << 20;  // of all connections: cancel the request, close 1013
 inline constexpr std::size_t metadata_bytes_max = 64u << 10;          // too_large
 inline constexpr std::size_t pipelined_bytes_max = 64u << 10; // read ahead of an unfinished answer; then the connection ends
 inline constexpr std::size_t linger_bytes_max = 1u << 20;     // read and dropped after a refusal, so that the client sees it

@@ -19,6 +19,10 @@ struct integer_setting {
   int* value;
   int low, high;
 };
+struct bytes_setting { // a number, in KiB, MiB, GiB or TiB where so marked
+  std::uint64_t* value;
+  std::uint64_t high;
+};
 struct switch_setting {
   bool* value;
 };
@@ -36,7 +40,7 @@ struct list_setting { // comma-separated; empty parts are left out
 // One row a setting: the only list of names, used by every source and by describe().
 struct setting_row {
   std::string_view section, key;
-  std::variant<integer_setting, switch_setting, text_setting, choice_setting, list_setting> target;
+  std::variant<integer_setting, bytes_setting, switch_setting, text_setting, choice_setting, list_setting> target;
 };
 
 std::vector<setting_row> rows_of(settings& s) {
@@ -54,6 +58,7 @@ std::vector<setting_row> rows_of(settings& s) {
       {"server", "allowed_origins", list_setting{&s.server.allowed_origins}},
       {"cpu", "threads", integer_setting{&s.cpu.threads, 0, limits::cpu_threads_max}},
       {"cpu", "isa", text_setting{&s.cpu.isa}},
+      {"memory", "limit", bytes_setting{&s.memory.limit, limits::memory_limit_max}},
       {"memory", "context_tokens", integer_setting{&s.memory.context_tokens, 0, limits::context_tokens_max}},
       {"memory", "context_overflow", choice_setting{&s.memory.context_overflow, {"error", "window", "compress"}}},
       {"memory", "keep_percent", integer_setting{&s.memory.keep_percent, 1, limits::keep_percent_max}},
@@ -86,6 +91,28 @@ std::vector<setting_row> rows_of(settings& s) {
   };
 }
 
+// The units of bytes_setting, largest first; each a power of two.
+constexpr std::pair<std::string_view, int> byte_units[] = {{"TiB", 40}, {"GiB", 30}, {"MiB", 20}, {"KiB", 10}, {"B", 0}, {"", 0}};
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text, std::uint64_t high) {
+  std::uint64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc{})
+    return std::nullopt;
+  const auto rest = text.substr(static_cast<std::size_t>(end - text.data()));
+  for (const auto& [unit, shift] : byte_units)
+    if (rest == unit && value <= high >> shift)
+      return value << shift;
+  return std::nullopt;
+}
+
+std::string describe_bytes(std::uint64_t value) {
+  for (const auto& [unit, shift] : byte_units)
+    if (shift > 0 && value > 0 && value % (std::uint64_t{1} << shift) == 0)
+      return std::to_string(value >> shift) + std::string(unit);
+  return std::to_string(value);
+}
+
 std::string full_name(const setting_row& row) { return std::string(row.section) + "." + std::string(row.key); }
 
 struct assign {
@@ -99,6 +126,14 @@ struct assign {
       return fail(errc::invalid_argument, full_name(row) + ": '" + std::string(text) + "' is not a whole number from " +
                                               std::to_string(target.low) + " to " + std::to_string(target.high));
     *target.value = value;
+    return {};
+  }
+  result<void> operator()(const bytes_setting& target) const {
+    const auto value = parse_bytes(text, target.high);
+    if (!value)
+      return fail(errc::invalid_argument, full_name(row) + ": '" + std::string(text) + "' is not a whole number of bytes, KiB, MiB, " +
+                                              "GiB or TiB, such as 600MiB, up to " + describe_bytes(target.high));
+    *target.value = *value;
     return {};
   }
   result<void> operator()(const switch_setting& target) const {
@@ -248,6 +283,8 @@ std::string describe(const settings& s) {
     out += full_name(row) + "=";
     if (const auto* i = std::get_if<integer_setting>(&row.target))
       out += std::to_string(*i->value);
+    else if (const auto* n = std::get_if<bytes_setting>(&row.target))
+      out += describe_bytes(*n->value);
     else if (const auto* b = std::get_if<switch_setting>(&row.target))
       out += *b->value ? "true" : "false";
     else if (const auto* t = std::get_if<text_setting>(&row.target))

@@ -33,6 +33,7 @@ struct settings {
     std::string isa;           // empty: the best of this machine
   } cpu;
   struct {
+    std::uint64_t limit = 0;   // bytes that the process may have resident, e.g. 600MiB; 0: none
     int context_tokens = 0;    // 0: the model's
     std::string context_overflow = "error"; // or "window", or "compress"; a request may choose
     int keep_percent = 70;     // of a context's tokens that stay when it is compressed

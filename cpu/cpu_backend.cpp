@@ -48,7 +48,10 @@ class cpu_backend final : public backend {
 public:
   cpu_backend(packed_model model, kv_store kv, std::unique_ptr<thread_team> team, const cpu_options& options)
       : options_(options), team_(std::move(team)), model_(std::move(model)), kv_(std::move(kv)),
-        forward_(model_, kv_, *team_, options.step_tokens_max) {}
+        forward_(model_, kv_, *team_, options.step_tokens_max) {
+    if (options.touch_scratch)
+      forward_.touch();
+  }
 
   backend_shape shape() const override {
     backend_shape s;

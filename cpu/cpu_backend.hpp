@@ -24,6 +24,7 @@ struct cpu_options {
   int step_tokens_max = 512;
   int usable_vocabulary = 0; // ids below this can be sampled; 0: all rows
   std::string isa;           // "", "plain", "avx2", "avx512": "" picks the best that passes its self-test
+  bool touch_scratch = false; // all scratch memory is resident from the start, so that what follows is known
   bool pin_threads = false;  // tie each worker to a core; the caller's thread stays as it is
   log_sink log;
   // Sees every sampled row's logits before a token is chosen from them; for tests. Called by one thread at a time.

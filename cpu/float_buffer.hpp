@@ -1,5 +1,6 @@
 // Scratch floats on cache-line bounds, not cleared: pages of large buffers are touched when first written.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -14,6 +15,10 @@ public:
 
   float* data() const noexcept { return data_.get(); }
   std::size_t size() const noexcept { return count_; }
+  // Makes all of it resident now.
+  void touch() noexcept {
+    std::fill_n(data(), count_, 0.0f);
+  }
   // Makes room for `count`; what was inside is lost where it grows.
   void require(std::size_t count) {
     if (count > count_)

@@ -34,6 +34,17 @@ forward_step::forward_step(const packed_model& model, kv_store& kv, thread_team&
   std::iota(all_rows_.begin(), all_rows_.end(), 0);
 }
 
+void forward_step::touch() {
+  for (auto* buffer :
+       {&x_, &qkv_, &mixed_, &gate_, &up_, &delta_, &cosine_, &sine_, &logits_, &temporary_, &attention_})
+    buffer->touch();
+  const int rows_max = static_cast<int>(all_rows_.size());
+  for (const auto& l : model_.layers)
+    for (const auto* group : {&l.qkv, &l.o, &l.gate, &l.up, &l.down})
+      open_inputs(*group, rows_max);
+  open_inputs(model_.output, std::min(rows_max, logit_rows));
+}
+
 void forward_step::run(const step_batch& batch, const logit_sink& sink) {
   if (batch.rows.empty() && batch.resumed.empty())
     return;

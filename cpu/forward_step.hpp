@@ -31,6 +31,8 @@ struct logit_sink {
 class forward_step {
 public:
   forward_step(const packed_model& model, kv_store& kv, thread_team& team, int rows_max);
+  // Makes the scratch memory resident, which else grows into the largest step so far.
+  void touch();
 
   // Writes keys and values of every row and hands the logits of the sampled rows and the resumed sequences to the sink.
   void run(const step_batch& batch, const logit_sink& sink);

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "model/mapped_file.hpp"
+
 namespace troupe::cpu {
 namespace {
 
@@ -87,7 +89,9 @@ matrix_group make_group(const std::vector<group_part>& parts, std::int64_t tile,
 // Packs a list of matrices by parts of about part_bytes, in any order, and says how far it is.
 class packer {
 public:
-  packer(isa target, thread_team& team, const log_sink& log) : target_(target), team_(team), log_(log) {}
+  // `mapped`: what was packed is taken out of resident memory, so that weights are not held twice.
+  packer(isa target, bool mapped, thread_team& team, const log_sink& log)
+      : target_(target), mapped_(mapped), team_(team), log_(log) {}
 
   void add(const tensor_view& w) {
     sources_.push_back(w);
@@ -104,12 +108,21 @@ public:
       const part& p = parts_[static_cast<std::size_t>(i)];
       auto& matrix = packed_[p.matrix];
       matrix.pack_tiles(sources_[p.matrix], p.begin, p.end);
+      if (mapped_)
+        drop(sources_[p.matrix], p.begin * matrix.tile_rows(), p.end * matrix.tile_rows());
       report(sources_[p.matrix].bytes() * static_cast<std::size_t>(p.end - p.begin) / static_cast<std::size_t>(matrix.tiles()));
     });
+    if (mapped_)
+      for (const auto& w : sources_) // pages between two parts, and what the system read ahead
+        drop(w, 0, w.rows);
     return std::move(packed_);
   }
 
 private:
+  static void drop(const tensor_view& w, std::int64_t begin, std::int64_t end) noexcept {
+    drop_resident({w.row(begin), w.row_bytes() * static_cast<std::size_t>(std::min(end, w.rows) - begin)});
+  }
+
   static constexpr std::size_t part_bytes = 4u << 20;
   struct part {
     std::size_t matrix;
@@ -124,6 +137,7 @@ private:
   }
 
   isa target_;
+  bool mapped_;
   thread_team& team_;
   const log_sink& log_;
   std::vector<tensor_view> sources_;
@@ -171,7 +185,7 @@ result<packed_model> pack_model(model_weights weights, isa target, thread_team& 
   packed_model model;
   model.target = target;
   model.source = std::move(weights);
-  packer p(target, team, log);
+  packer p(target, model.source.mapped, team, log);
   for (const auto& l : model.source.layers)
     for (const auto* w : {&l.q, &l.k, &l.v, &l.o, &l.gate, &l.up, &l.down})
       p.add(*w);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <random>
 
+#include "base/process_memory.hpp"
 #include "base/random.hpp"
 
 namespace troupe {
@@ -30,7 +31,10 @@ void append_metric(std::string& out, std::string_view name, std::string_view kin
 edge_core::edge_core(edge_options chosen, bool loopback, edge_port& runtime, log_sink sink)
     : options(std::move(chosen)), port(runtime), log(std::move(sink)),
       access({options.host, loopback, options.allowed_origins, options.api_keys}),
-      responses({static_cast<std::size_t>(limits::stored_responses_max), limits::stored_responses_bytes_max}, options.records),
+      responses({static_cast<std::size_t>(limits::stored_responses_max), options.memory.stored_bytes}, options.records),
+      input(options.memory.input_bytes, options.memory.input_uncounted_bytes),
+      answers(options.memory.answer_bytes, options.memory.input_uncounted_bytes),
+      socket_responses(options.memory.socket_stored_bytes, 0),
       id_key_(random_key()), id_mask_(random_key()) {
   responses.restore(log);
 }
@@ -80,11 +84,27 @@ std::string edge_core::metrics_text() const {
   add("troupe_edge_disconnects_total", "counter", "Answers left by their client.", counters.disconnects_total.load());
   add("troupe_edge_overflows_total", "counter", "Clients dropped for reading too slowly.", counters.overflows_total.load());
   add("troupe_edge_input_bytes", "gauge", "Large requests that arrive or are being answered.", input.bytes());
+  add("troupe_edge_answer_bytes", "gauge", "Large parts of answers that wait for their clients.", answers.bytes());
   add("troupe_edge_stored_responses", "gauge", "Responses kept for previous_response_id.", responses.size());
   add("troupe_edge_stored_response_bytes", "gauge", "Their size.", responses.bytes());
   add("troupe_edge_record_failures_total", "counter", "Writes of stored responses that the disk refused.",
       responses.failures());
+  add("troupe_edge_socket_response_bytes", "gauge", "Responses that WebSockets keep for themselves.", socket_responses.bytes());
+  const auto memory = memory_of_process();
+  add("troupe_memory_limit_bytes", "gauge", "What memory.limit allows to be resident; 0: no limit.", options.memory_limit);
+  add("troupe_memory_resident_bytes", "gauge", "What is resident now.", memory.resident_bytes);
+  add("troupe_memory_peak_bytes", "gauge", "The most that was ever resident.", memory.peak_bytes);
   return out;
+}
+
+std::size_t bytes_of(const generation_request& request) noexcept {
+  std::size_t bytes = request.prompt_tokens.size() * sizeof(token_id) + (request.prompt ? request.prompt->size() : 0);
+  for (const auto& message : request.messages)
+    bytes += sizeof message + text_bytes(message) + message.tool_calls.size() * sizeof(tool_call);
+  for (const auto* texts : {&request.tools, &request.stop})
+    for (const auto& text : *texts)
+      bytes += sizeof text + text.size();
+  return bytes;
 }
 
 wire_fault unknown_model(std::string_view name) {

@@ -11,9 +11,9 @@
 
 #include "base/log.hpp"
 #include "config/limits.hpp"
+#include "io/byte_budget.hpp"
 #include "io/edge.hpp"
 #include "io/http/access.hpp"
-#include "io/input_budget.hpp"
 #include "io/response_store.hpp"
 #include "io/server.hpp"
 #include "io/wire/answer_identity.hpp"
@@ -41,7 +41,9 @@ public:
   const log_sink log;
   const access_rules access;
   response_store responses;
-  input_budget input{limits::buffered_input_bytes_max};
+  byte_budget input;   // requests
+  byte_budget answers; // that wait for their clients
+  byte_budget socket_responses; // that sockets keep for themselves
   edge_counters counters;
   std::atomic<bool> draining{false};
 
@@ -65,5 +67,8 @@ private:
 };
 
 wire_fault unknown_model(std::string_view name);
+
+// The memory that a request's texts and lists hold.
+std::size_t bytes_of(const generation_request& request) noexcept;
 
 } // namespace troupe

@@ -74,7 +74,7 @@ void event_inbox::push(run_event event) noexcept {
     const std::size_t bytes = bytes_of(event);
     if (overflowed_)
       return;
-    if (bytes_ + bytes > bytes_max_) {
+    if (bytes_ + bytes > bytes_max_ || !held_.resize(bytes_ + bytes)) {
       overflowed_ = true;
       woken_ = false; // the connection may be busy writing; this can't wait
     } else {
@@ -98,6 +98,7 @@ void event_inbox::take(std::vector<run_event>& out) {
     std::move(waiting_.begin(), waiting_.end(), std::back_inserter(out));
   waiting_.clear();
   bytes_ = 0;
+  (void)held_.resize(0);
   woken_ = false;
 }
 
@@ -111,6 +112,7 @@ void event_inbox::close() {
   closed_ = true;
   wake_ = nullptr;
   waiting_.clear();
+  (void)held_.resize(bytes_ = 0);
 }
 
 void join_deltas(std::vector<run_event>& events) {

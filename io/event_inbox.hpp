@@ -1,9 +1,9 @@
 // Where the events of one connection's requests wait for its thread.
 //
-// Owns the events that were pushed and not yet taken, at most `bytes_max` of them: beyond, they are dropped, overflowed()
-// stays true, and the connection cancels. Promises: push never blocks on more than this inbox's mutex, never throws; the
-// wake function is called once per batch, and never again after close(). sinks and keepers from any thread, the rest
-// from the connection's.
+// Owns the events that were pushed and not yet taken, at most `bytes_max` of them and as many as `budget` has room for: beyond,
+// they are dropped, overflowed() stays true, and the connection cancels. Promises: push never blocks on more than this inbox's mutex, never throws; the
+// wake function is called once per batch, and never again after close(). sinks and keepers from any thread,
+// the rest from the connection's.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/record_store.hpp"
+#include "io/byte_budget.hpp"
 #include "io/edge.hpp"
 
 namespace troupe {
@@ -29,7 +30,8 @@ struct run_event {
 class event_inbox : public std::enable_shared_from_this<event_inbox> {
 public:
   // `wake` runs under the inbox's mutex, on the pushing thread: it may only post.
-  event_inbox(std::size_t bytes_max, std::function<void()> wake) : bytes_max_(bytes_max), wake_(std::move(wake)) {}
+  event_inbox(std::size_t bytes_max, byte_budget& budget, std::function<void()> wake)
+      : bytes_max_(bytes_max), wake_(std::move(wake)), held_(budget) {}
 
   std::shared_ptr<event_sink> sink(std::uint64_t run);
   // Pushes keeping_ended.
@@ -49,6 +51,7 @@ private:
   std::function<void()> wake_;
   std::vector<run_event> waiting_;
   std::size_t bytes_ = 0;
+  byte_share held_; // bytes_
   bool woken_ = false;
   bool overflowed_ = false;
   bool closed_ = false;

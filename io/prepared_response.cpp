@@ -55,6 +55,8 @@ private:
 
 } // namespace
 
+std::size_t bytes_of(const prepared_response& prepared) noexcept { return 2 * bytes_of(prepared.generation); }
+
 std::optional<wire_fault> prepare_response(edge_core& core, const response_store* local, const std::string& tenant,
                                            responses_request request, prepared_response& out) {
   if (!core.knows_model(request.model))

@@ -17,6 +17,9 @@ struct prepared_response {
   bool streams = false;
 };
 
+// Its memory: the messages are held once to generate from and once to go on from.
+std::size_t bytes_of(const prepared_response& prepared) noexcept;
+
 // Resolves the model and previous_response_id: in `local` first (a socket's own, may be null), then in the core's store.
 std::optional<wire_fault> prepare_response(edge_core& core, const response_store* local, const std::string& tenant,
                                            responses_request request, prepared_response& out);

@@ -211,6 +211,20 @@ std::optional<std::string> response_store::json(std::string_view id, std::string
   return found ? std::optional(found->json) : std::nullopt;
 }
 
+bool response_store::drop_oldest() {
+  changes erased;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto oldest = std::find_if(entries_.begin(), entries_.end(), [](const auto& e) { return e.second.visible; });
+    if (oldest == entries_.end())
+      return false;
+    drop(oldest, erased);
+  }
+  if (records_)
+    write(std::move(erased), nullptr);
+  return true;
+}
+
 std::size_t response_store::size() const {
   const std::lock_guard lock(mutex_);
   return by_id_.size();

@@ -56,6 +56,7 @@ public:
   store_answer erase(std::string_view id, std::string_view tenant, written_fn keeper = nullptr);
   std::optional<shared_conversation> conversation(std::string_view id, std::string_view tenant) const;
   std::optional<std::string> json(std::string_view id, std::string_view tenant) const;
+  bool drop_oldest(); // false where there is none
   std::size_t size() const;
   std::size_t bytes() const;
   std::uint64_t failures() const; // writes that the records refused

@@ -15,6 +15,7 @@ struct running_response {
   std::uint64_t request = 0; // as the runtime names it
   bool started = false;
   std::optional<steady_time> silent_since; // as the ticks see it; absent: an event came after the last one
+  std::size_t bytes = 0;
   prepared_response prepared;
   std::optional<response_event> held_back; // its end, until the response is kept
 };
@@ -50,7 +51,7 @@ public:
   responses_socket(edge_core& core, std::shared_ptr<event_inbox> inbox, std::string tenant)
       : core_(core), inbox_(std::move(inbox)), tenant_(std::move(tenant)),
         stored_({static_cast<std::size_t>(limits::socket_stored_responses_max), limits::socket_stored_bytes_max}),
-        opened_(std::chrono::steady_clock::now()) {}
+        opened_(std::chrono::steady_clock::now()), held_(core.input), kept_(core.socket_responses) {}
 
   void on_message(std::string_view payload, bool binary, socket_output& out) override;
   void on_event(run_event& event, socket_output& out) override;
@@ -71,6 +72,8 @@ private:
   void end_stalled(steady_time now, socket_output& out);
   void expire(socket_output& out);
   bool idle() const noexcept { return lanes_.empty(); }
+  // Whether the edge has room for `more` bytes besides what this socket holds; then they are its own.
+  bool hold(std::size_t more) { return held_.resize(waiting_bytes_ + running_bytes_ + more); }
 
   edge_core& core_;
   std::shared_ptr<event_inbox> inbox_;
@@ -81,6 +84,9 @@ private:
   std::map<std::uint64_t, std::string> lane_of_run_;
   std::uint64_t runs_ = 0;
   std::size_t waiting_bytes_ = 0;
+  std::size_t running_bytes_ = 0;
+  byte_share held_; // both
+  byte_share kept_; // stored_
   bool draining_ = false; // the server's end
   bool expired_ = false;  // the socket's life is over
   std::vector<response_event> events_;
@@ -128,8 +134,8 @@ void responses_socket::create(std::string_view payload, const std::string& strea
                    {},
                    {}},
                   stream_id, out);
-  if (waiting_bytes_ + payload.size() > limits::websocket_waiting_bytes_max)
-    return refuse({errc::queue_full, "The socket has too large requests waiting already.", {}, {}}, stream_id, out);
+  if (waiting_bytes_ + payload.size() > limits::websocket_waiting_bytes_max || !hold(payload.size()))
+    return refuse({errc::queue_full, "The requests that wait already are too large.", {}, {}}, stream_id, out);
   waiting_bytes_ += payload.size();
   lanes_[stream_id].waiting.push_back({payload.size(), std::move(request)});
   advance(stream_id, out);
@@ -155,12 +161,17 @@ void responses_socket::start(lane& in, responses_request request, socket_output&
   running_response next;
   if (const auto fault = prepare_response(core_, &stored_, tenant_, std::move(request), next.prepared))
     return refuse(*fault, stream_id, out);
+  next.bytes = bytes_of(next.prepared);
+  if (!hold(next.bytes))
+    return refuse({errc::queue_full, "The server holds as many requests as its memory allows; try again later.", {}, {}}, stream_id,
+                  out);
   next.run = ++runs_;
   const auto submitted = core_.port.submit(std::move(next.prepared.generation), inbox_->sink(next.run));
   if (!submitted)
     return refuse(to_wire(submitted.fault()), stream_id, out);
   next.request = *submitted;
   lane_of_run_.emplace(next.run, stream_id);
+  running_bytes_ += next.bytes;
   in.running = std::move(next);
 }
 
@@ -181,6 +192,10 @@ void responses_socket::on_event(run_event& event, socket_output& out) {
     refuse(to_wire(failed->fault), stream_id, out);
   else if (!on_generated(running, *generated, out))
     return;
+  while (!kept_.resize(stored_.bytes()) && stored_.drop_oldest()) {
+  }
+  running_bytes_ -= running.bytes;
+  (void)hold(0);
   lane_of_run_.erase(known);
   lanes_.at(stream_id).running.reset();
   advance(stream_id, out);
@@ -293,7 +308,8 @@ void responses_socket::on_gone() noexcept {
     ++core_.counters.disconnects_total;
   cancel_all();
   lanes_.clear();
-  waiting_bytes_ = 0;
+  waiting_bytes_ = running_bytes_ = 0;
+  (void)hold(0);
   lane_of_run_.clear();
 }
 

@@ -51,7 +51,7 @@ class server final : public edge_server {
 public:
   server(edge_options options, bool loopback, edge_port& runtime, log_sink log)
       : core_(std::move(options), loopback, runtime, std::move(log)),
-        cap_(connections_that_fit(core_.options.connections_max)) {
+        cap_(connections_that_fit(std::min(core_.options.connections_max, core_.options.memory.connections_max))) {
     for (int i = 0; i < std::max(1, core_.options.threads); ++i)
       loops_.push_back(std::make_unique<loop_thread>(core_));
     acceptor_.emplace(loops_[0]->loop.context);
@@ -74,7 +74,7 @@ public:
     if (ec)
       return fail(errc::io_failed, "cannot listen on " + core_.options.host + " port " + std::to_string(core_.options.port) +
                                        ": " + ec.message());
-    if (cap_ < core_.options.connections_max)
+    if (const int wanted = std::min(core_.options.connections_max, core_.options.memory.connections_max); cap_ < wanted)
       log_to(core_.log, log_level::warning,
              "edge: at most " + std::to_string(cap_) + " connections, since the process may not open more files (ulimit -n)");
     accept();

@@ -14,6 +14,7 @@
 #include "base/record_store.hpp"
 #include "base/result.hpp"
 #include "config/limits.hpp"
+#include "config/memory_plan.hpp"
 #include "io/edge.hpp"
 
 namespace troupe {
@@ -29,6 +30,8 @@ struct edge_options {
   std::string model_alias;                                         // the name clients use; empty: the model's own
   std::shared_ptr<record_store> records;                           // of stored responses; null: they go with the process
   bool echo_route = false;                                         // /__echo, for conformance probes
+  std::uint64_t memory_limit = 0;                                  // for /metrics; 0: none
+  memory_shares memory;                                            // its connections_max holds beside the one above
 };
 
 class edge_server {

@@ -57,4 +57,12 @@ mapped_file::~mapped_file() {
   ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
+void drop_resident(std::span<const std::byte> mapped) noexcept {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<std::uintptr_t>(mapped.data());
+  const auto begin = (address + page - 1) / page * page, end = (address + mapped.size()) / page * page;
+  if (begin < end)
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED); // failing, they stay
+}
+
 } // namespace troupe

@@ -26,4 +26,8 @@ private:
   std::span<const std::byte> bytes_;
 };
 
+// Bytes of such a mapping that nobody reads soon: whole pages inside are taken out of this process's resident memory. They are
+// read from the file again when touched.
+void drop_resident(std::span<const std::byte> mapped) noexcept;
+
 } // namespace troupe

@@ -59,6 +59,7 @@ result<model_file> open_model(const std::filesystem::path& path) {
     auto opened = open_any(path);
     if (!opened)
       return with_path(opened.fault());
+    opened->weights.mapped = true;
     return opened;
   } catch (const std::bad_alloc&) {
     return with_path(fail(errc::no_memory, "the host's memory does not suffice to read it"));

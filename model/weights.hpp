@@ -60,6 +60,7 @@ struct model_weights {
   tensor_view output;          // [vocabulary][hidden]; the same view as token_embedding where tied
   std::vector<layer_weights> layers;
   std::shared_ptr<const void> storage; // keeps the mapping alive
+  bool mapped = false; // all views lie in mapped files: drop_resident() may take what is not read any more
 };
 
 } // namespace troupe

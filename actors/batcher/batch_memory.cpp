@@ -17,10 +17,12 @@ constexpr double tokens_a_second = 512;
 constexpr double length_seconds_max = 30;
 constexpr double priority_seconds = 60;
 
+// Equal for requests that are to meet: those whose first half, in whole pages, is the same.
 std::uint64_t affinity_of(const batch_request& r) {
   if (r.affinity)
     return mix64(*r.affinity);
-  const auto n = std::min(r.tokens->size(), static_cast<std::size_t>(limits::page_tokens));
+  constexpr auto page = static_cast<std::size_t>(limits::page_tokens);
+  const auto n = std::min(r.tokens->size(), std::max(page, r.tokens->size() / (2 * page) * page));
   std::uint64_t h = mix64(r.salt);
   for (std::size_t i = 0; i < n; ++i)
     h = mix64(h ^ static_cast<std::uint32_t>((*r.tokens)[i]));
@@ -90,13 +92,16 @@ void batch_schedule::admit(batch_actions& out) {
 }
 
 // The shard where the longest part of the same beginning lies, or where requests that begin so meet; only it knows exactly
-// whether the request fits, so it is asked first. Once it has refused, the one with most pages to spare.
+// whether the request fits, so it is asked first. Once it has refused, the one with most pages to spare. A request that must
+// compute most of its prompt anywhere is the first of a chat, which will stay where it began: it goes where most pages are free.
 std::optional<std::uint32_t> batch_schedule::choose_shard(batch_sequence& s) {
-  const auto key = affinity_of(s.request);
+  if (!s.affinity)
+    s.affinity = affinity_of(s.request);
+  const auto key = *s.affinity;
   if (s.beginnings.empty() && !s.request.affinity)
     s.beginnings = beginnings_of(s.request.salt, *s.request.tokens);
   const auto need = static_cast<std::int64_t>(pages_for(first_need(s)));
-  std::optional<std::uint32_t> affine, roomiest;
+  std::optional<std::uint32_t> affine, roomiest, freest;
   std::uint32_t known = 0;
   const auto depths = affinity_.known_pages(s.beginnings);
   for (std::uint32_t i = 0; i < shards_.size(); ++i) {
@@ -110,14 +115,24 @@ std::optional<std::uint32_t> batch_schedule::choose_shard(batch_sequence& s) {
     }
     if (may_ask(s, i) && (!roomiest || spare_pages(i) > spare_pages(*roomiest)))
       roomiest = i;
+    if (may_ask(s, i) && (!freest || free_pages(i) > free_pages(*freest)))
+      freest = i;
+  }
+  if (!s.request.affinity && 2 * std::int64_t{known} <= need) {
+    for (const auto* r : running_)
+      if (r->affinity == key && may_ask(s, r->shard) && shards_[r->shard].ready)
+        return r->shard;
+    if (affine && freest && free_pages(*freest) > free_pages(*affine))
+      return freest;
   }
   if (!affine || !may_ask(s, *affine))
     return roomiest;
   if (!roomiest || *roomiest == *affine || known == 0 || free_pages(*roomiest) < need || config_.evicted_come_back)
     return affine;
-  // What others cached there would go for it. Once that has cost as much as the beginning is worth, it is computed elsewhere.
+  // What others cached there would go for it. Once that has cost as much as the beginning is worth, it is computed elsewhere,
+  // as far as it is not known there.
   const auto evicted = need - known - std::max<std::int64_t>(free_pages(*affine), 0);
-  if (evicted <= 0 || !affinity_.spills(*affine, static_cast<std::uint32_t>(evicted), known))
+  if (evicted <= 0 || !affinity_.spills(*affine, static_cast<std::uint32_t>(evicted), known - depths[*roomiest]))
     return affine;
   ++counters_.spilled;
   return roomiest;

@@ -24,6 +24,7 @@ struct batch_sequence {
   std::uint64_t serial = 0; // of its submission
   double arrival = 0;       // seconds since the schedule's first submission
 
+  std::optional<std::uint64_t> affinity; // of equal ones, the first to run is joined
   std::vector<prefix_hash> beginnings; // of the request's tokens, a page more each
   std::shared_ptr<const std::vector<token_id>> base; // request.tokens, or these and what was generated until the last requeue
   std::vector<token_id> added;                       // generated since

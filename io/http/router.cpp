@@ -208,7 +208,8 @@ route_reply router::handle_chat(const http_request& request) const {
                            {}});
   parsed.generation.tenant = tenant_of(request);
   const chat_answer_options answer{parsed.stream, parsed.include_usage, parsed.generation.sampling.logprobs, parsed.choices};
-  return generation_job{std::move(parsed.generation), make_chat_encoder(core_.identify("chatcmpl-"), answer), parsed.choices};
+  const auto bytes = bytes_of(parsed.generation) * static_cast<std::size_t>(parsed.choices);
+  return generation_job{std::move(parsed.generation), make_chat_encoder(core_.identify("chatcmpl-"), answer), bytes, parsed.choices};
 }
 
 route_reply router::handle_completion(const http_request& request) const {
@@ -218,8 +219,9 @@ route_reply router::handle_completion(const http_request& request) const {
   if (!core_.knows_model(parsed.model))
     return error_response(unknown_model(parsed.model));
   parsed.generation.tenant = tenant_of(request);
+  const auto bytes = bytes_of(parsed.generation);
   return generation_job{std::move(parsed.generation),
-                        make_completion_encoder(core_.identify("cmpl-"), {parsed.stream, parsed.include_usage})};
+                        make_completion_encoder(core_.identify("cmpl-"), {parsed.stream, parsed.include_usage}), bytes};
 }
 
 route_reply router::handle_responses(const http_request& request) const {
@@ -232,7 +234,8 @@ route_reply router::handle_responses(const http_request& request) const {
   prepared_response prepared;
   if (const auto fault = prepare_response(core_, nullptr, tenant, std::move(parsed), prepared))
     return error_response(*fault);
-  return generation_job{std::move(prepared.generation), make_responses_encoder(core_, std::move(prepared))};
+  const auto bytes = bytes_of(prepared);
+  return generation_job{std::move(prepared.generation), make_responses_encoder(core_, std::move(prepared)), bytes};
 }
 
 route_reply router::handle_stored_response(const http_request& request, std::string_view id) const {

@@ -17,6 +17,7 @@ namespace troupe {
 struct generation_job {
   generation_request request;
   std::unique_ptr<body_encoder> encoder;
+  std::size_t bytes = 0; // that both hold
   int choices = 1;
 };
 

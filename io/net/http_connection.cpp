@@ -19,6 +19,8 @@ namespace http = boost::beast::http;
 
 constexpr std::size_t kept_bytes = 16 * 1024; // of a buffer: an idle connection does not hold on to its largest message
 
+constexpr const char* memory_is_full = "The server holds as many requests as its memory allows; try again later.";
+
 using request_parser = http::request_parser<http::string_body>;
 
 http_request head_of(const request_parser& parser) {
@@ -41,7 +43,7 @@ http_request head_of(const request_parser& parser) {
 class http_connection final : public net_connection, public std::enable_shared_from_this<http_connection> {
 public:
   http_connection(edge_loop& loop, tcp::socket socket, bool over_cap)
-      : loop_(loop), core_(loop.core), socket_(std::move(socket)), over_cap_(over_cap), held_(loop.core.input) {
+      : loop_(loop), core_(loop.core), socket_(std::move(socket)), over_cap_(over_cap), held_(loop.core.input), unsent_(loop.core.answers) {
     deadline_ = std::chrono::steady_clock::now() + limits::header_deadline;
   }
   ~http_connection() override {
@@ -115,7 +117,8 @@ private:
   steady_time deadline_{}; // of reading and lingering
 
   std::string input_; // received, not yet parsed
-  input_share held_;  // input_, the body that arrives, the request that is answered
+  byte_share held_;   // input_, the body that arrives, the request that is answered
+  std::size_t asked_bytes_ = 0; // of that request
   std::optional<request_parser> parser_;
   bool head_seen_ = false;
   http_request request_;
@@ -133,6 +136,7 @@ private:
 
   std::string out_;     // waits for the write in flight
   std::string sending_; // in flight
+  byte_share unsent_;   // both
   std::size_t sent_ = 0;
   bool writing_ = false;
   steady_time last_progress_{};
@@ -180,7 +184,7 @@ void http_connection::on_bytes(std::string_view bytes) {
   input_ += bytes;
   if (phase_ == phase::reading)
     parse_input();
-  if (phase_ == phase::answering && input_.size() > limits::pipelined_bytes_max)
+  if (phase_ == phase::answering && (input_.size() > limits::pipelined_bytes_max || !held_.resize(asked_bytes_ + input_.size())))
     abort();
 }
 
@@ -200,7 +204,7 @@ void http_connection::parse_input() {
     if (!parser_) {
       parser_.emplace();
       parser_->header_limit(static_cast<std::uint32_t>(limits::header_bytes_max));
-      parser_->body_limit(limits::body_bytes_max);
+      parser_->body_limit(core_.options.memory.body_bytes_max);
       head_seen_ = false;
       deadline_ = std::chrono::steady_clock::now() + limits::header_deadline;
     }
@@ -240,7 +244,7 @@ void http_connection::on_parse_error(error_code ec) {
   count_headless();
   if (ec == http::error::body_limit)
     return refuse_unread(
-        error_response({errc::too_large, "The body exceeds " + std::to_string(limits::body_bytes_max) + " bytes.", {}, {}}));
+        error_response({errc::too_large, "The body exceeds " + std::to_string(core_.options.memory.body_bytes_max) + " bytes.", {}, {}}));
   http_response response =
       error_response({errc::invalid_argument, "The request is not valid HTTP: " + ec.message() + ".", {}, "invalid_http"});
   if (ec == http::error::header_limit) {
@@ -254,7 +258,7 @@ void http_connection::on_parse_error(error_code ec) {
 void http_connection::on_memory_end() {
   count_headless();
   refuse_unread(
-      error_response({errc::queue_full, "The server holds as many requests as its memory allows; try again later.", {}, {}}));
+      error_response({errc::queue_full, memory_is_full, {}, {}}));
 }
 
 void http_connection::on_head() {
@@ -286,6 +290,7 @@ void http_connection::on_head() {
 
 void http_connection::on_request() {
   request_.body = std::move(parser_->get().body());
+  asked_bytes_ = request_.body.size();
   parser_.reset();
   phase_ = phase::answering;
   try {
@@ -310,7 +315,7 @@ void http_connection::on_request() {
 
 event_inbox& http_connection::inbox() {
   if (!inbox_)
-    inbox_ = std::make_shared<event_inbox>(core_.options.send_queue_bytes_max,
+    inbox_ = std::make_shared<event_inbox>(core_.options.send_queue_bytes_max, core_.answers,
                                            [weak = weak_from_this(), executor = loop_.context.get_executor()] {
                                              asio::post(executor, [weak] {
                                                if (const auto self = weak.lock())
@@ -335,6 +340,10 @@ void http_connection::begin(erase_job job) {
 }
 
 void http_connection::begin(generation_job job) {
+  // A body may be longer than what it says, and name a stored conversation that is longer than itself.
+  if (!held_.resize(input_.size() + job.bytes))
+    return respond(error_response({errc::queue_full, memory_is_full, {}, {}}));
+  asked_bytes_ = job.bytes;
   number_runs(job.choices);
   job.encoder->keep_with(inbox().keeper(run_));
   answer_.emplace(std::move(job.encoder), framing_, job.choices);
@@ -450,6 +459,10 @@ void http_connection::flush() {
       finish();
     return;
   }
+  if (!unsent_.resize(out_.size())) {
+    ++core_.counters.overflows_total;
+    return drop();
+  }
   sending_.swap(out_);
   out_.clear();
   sent_ = 0;
@@ -487,6 +500,7 @@ void http_connection::on_written() {
 void http_connection::finish() {
   ending_ = false;
   answer_.reset();
+  asked_bytes_ = 0;
   if (!framing_.keep_alive || draining_)
     return linger();
   phase_ = phase::reading;

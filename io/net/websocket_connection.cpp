@@ -31,7 +31,7 @@ http::request<http::empty_body> handshake_of(const http_request& request) {
 class websocket_connection final : public net_connection, public std::enable_shared_from_this<websocket_connection> {
 public:
   websocket_connection(edge_loop& loop, tcp::socket socket)
-      : loop_(loop), core_(loop.core), stream_(std::move(socket)), held_(loop.core.input) {
+      : loop_(loop), core_(loop.core), stream_(std::move(socket)), held_(loop.core.input), unsent_(loop.core.answers) {
     ++core_.counters.websockets;
     last_received_ = std::chrono::steady_clock::now();
   }
@@ -59,6 +59,7 @@ private:
   void read();
   void on_message();
   void on_wake();
+  void fall_behind();
   void take_events();
   void send(socket_output& out);
   void write();
@@ -75,13 +76,14 @@ private:
   std::vector<run_event> batch_;
 
   beast::flat_buffer input_;
-  input_share held_; // input_
+  byte_share held_; // input_
   bool reading_ = false;
   steady_time last_received_{};
   std::optional<steady_time> pinged_at_;
 
   std::deque<socket_frame> queue_; // the front is in flight while writing_
   std::size_t queued_bytes_ = 0;
+  byte_share unsent_; // queued_bytes_
   bool writing_ = false;
   steady_time write_began_{};
 
@@ -94,7 +96,7 @@ private:
 
 void websocket_connection::start(const http_request& request, const socket_upgrade& upgrade) {
   loop_.add(shared_from_this());
-  inbox_ = std::make_shared<event_inbox>(core_.options.send_queue_bytes_max,
+  inbox_ = std::make_shared<event_inbox>(core_.options.send_queue_bytes_max, core_.answers,
                                          [weak = weak_from_this(), executor = loop_.context.get_executor()] {
                                            asio::post(executor, [weak] {
                                              if (const auto self = weak.lock())
@@ -116,7 +118,7 @@ void websocket_connection::start(const http_request& request, const socket_upgra
     if (!protocol.empty())
       response.set(http::field::sec_websocket_protocol, protocol);
   }));
-  stream_.read_message_max(limits::websocket_message_bytes_max);
+  stream_.read_message_max(std::min(limits::websocket_message_bytes_max, core_.options.memory.body_bytes_max));
   stream_.auto_fragment(false);
   stream_.control_callback([this](websocket::frame_type kind, beast::string_view) {
     last_received_ = std::chrono::steady_clock::now();
@@ -175,14 +177,17 @@ void websocket_connection::on_message() {
 void websocket_connection::on_wake() {
   if (ended_)
     return;
-  if (inbox_->overflowed()) {
-    ++core_.counters.overflows_total;
-    inbox_->close();
-    session_->on_gone();
-    return close({close_code::try_again_later, "The client reads too slowly."});
-  }
+  if (inbox_->overflowed())
+    return fall_behind();
   if (!writing_)
     take_events();
+}
+
+void websocket_connection::fall_behind() {
+  ++core_.counters.overflows_total;
+  inbox_->close();
+  session_->on_gone();
+  close({close_code::try_again_later, "The client reads too slowly."});
 }
 
 void websocket_connection::take_events() {
@@ -206,6 +211,8 @@ void websocket_connection::send(socket_output& out) {
   }
   if (out.close)
     close_after_queue_ = std::move(out.close);
+  if (!unsent_.resize(queued_bytes_))
+    return fall_behind();
   if (writing_ || !accepted_)
     return;
   if (!queue_.empty())
@@ -224,6 +231,7 @@ void websocket_connection::write() {
       return self->end();
     self->queued_bytes_ -= self->queue_.front().payload.size();
     self->queue_.pop_front();
+    (void)self->unsent_.resize(self->queued_bytes_); // less than it was
     if (self->closing_)
       return;
     if (!self->queue_.empty()) {

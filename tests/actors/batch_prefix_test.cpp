@@ -183,6 +183,27 @@ TEST_CASE("two chats with one beginning meet where it lies, also when their firs
   }
 }
 
+TEST_CASE("chats that share only a short beginning spread over the shards, and each stays where it began") {
+  batch_world world(small_config({64, 64}));
+  constexpr int chats = 8, turns = 6;
+  auto turn = [&](int chat, int number) { // 2 pages in common, then 2 more each turn
+    auto out = prompt_of(0, 2 * P);
+    const auto rest = prompt_of(chat, 2 * P * number);
+    out.insert(out.end(), rest.begin(), rest.end());
+    return world.request(out, 1);
+  };
+  for (int number = 1; number <= turns; ++number)
+    for (int chat = 1; chat <= chats; ++chat) {
+      const auto& s = world.submit(turn(chat, number));
+      world.run_until_idle();
+      if (number > 1)
+        CHECK(s.finished->usage.cached_tokens == 2 * P * number);
+    }
+  // 8 chats of 14 pages fit into both shards together, and in no way into one.
+  CHECK(world.memory(0).stats().evicted_pages == 0);
+  CHECK(world.memory(1).stats().evicted_pages == 0);
+}
+
 TEST_CASE("a beginning that many share spreads to a second shard once it has cost as much as it is worth") {
   batch_world world(small_config({40, 40}));
   auto chat = [&](int kind) { // 10 pages in common, 5 of its own

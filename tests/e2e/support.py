@@ -78,6 +78,7 @@ class Server:
             process.kill()
             raise SystemExit(f"FAIL  no ready line from {command}: {line!r}")
         server = Server(f"http://127.0.0.1:{ready['port']}", process)
+        server.command = command
         while time.monotonic() - began < timeout:
             if server.get("/health")[0] == 200:
                 return server
@@ -165,7 +166,8 @@ def wait_for(condition, seconds=10, step=0.05):
     return bool(condition())
 
 
-def server_from_arguments(description, more=None):
+def server_from_arguments(description, more=None, settings=lambda arguments: []):
+    """`settings`: what the test adds to the program's arguments."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--url", help="a server that runs")
     parser.add_argument("--binary", nargs=argparse.REMAINDER, metavar="ARG", help="a program to start, with its arguments; comes last")
@@ -173,7 +175,7 @@ def server_from_arguments(description, more=None):
         more(parser)
     arguments = parser.parse_args()
     if arguments.binary:
-        return Server.start(arguments.binary), arguments
+        return Server.start(arguments.binary + settings(arguments)), arguments
     if arguments.url:
         return Server(arguments.url), arguments
     parser.error("give --url or --binary")

@@ -92,9 +92,53 @@ TEST_CASE("every error has a status, a type and a code") {
   CHECK(http_failure_of(errc::context_full).code == "context_length_exceeded");
 }
 
+TEST_CASE("shares never exceed their budget, and give back what they hold when they shrink or go") {
+  byte_budget budget(1000, 0);
+  byte_share first(budget);
+  CHECK(first.resize(600));
+  {
+    byte_share second(budget);
+    CHECK(second.resize(400));
+    CHECK_FALSE(second.resize(401));
+    CHECK_FALSE(first.resize(601));
+    CHECK(budget.bytes() == 1000);
+    CHECK(first.resize(100));
+    CHECK(second.resize(900));
+  }
+  CHECK(budget.bytes() == 100);
+  CHECK(first.resize(1000));
+}
+
+TEST_CASE("a small holding is free where the budget says so") {
+  byte_budget budget(1000, 100);
+  byte_share small(budget), large(budget);
+  CHECK(large.resize(1000));
+  CHECK(small.resize(100));
+  CHECK_FALSE(small.resize(101));
+  CHECK(large.resize(100));
+  CHECK(budget.bytes() == 0);
+}
+
+TEST_CASE("an inbox overflows when its budget is used up by others") {
+  byte_budget budget(3000, 0);
+  byte_share others(budget);
+  const auto inbox = std::make_shared<event_inbox>(10'000, budget, [] {});
+  const auto sink = inbox->sink(1);
+  sink->push(text_delta{std::string(1000, 'x'), {}});
+  CHECK_FALSE(inbox->overflowed());
+  REQUIRE(others.resize(1500));
+  sink->push(text_delta{std::string(1000, 'x'), {}});
+  CHECK(inbox->overflowed());
+  std::vector<run_event> events;
+  inbox->take(events);
+  CHECK(events.size() == 1);
+  CHECK(budget.bytes() == 1500);
+}
+
 TEST_CASE("an inbox wakes once a batch and never after it is closed") {
   int wakes = 0;
-  const auto inbox = std::make_shared<event_inbox>(10'000, [&] { ++wakes; });
+  byte_budget budget(1 << 20, 0);
+  const auto inbox = std::make_shared<event_inbox>(10'000, budget, [&] { ++wakes; });
   const auto sink = inbox->sink(3);
   sink->push(text_delta{"a", {}});
   sink->push(text_delta{"b", {}});
@@ -117,7 +161,8 @@ TEST_CASE("an inbox wakes once a batch and never after it is closed") {
 
 TEST_CASE("an inbox that is full drops the rest, says so and wakes again") {
   int wakes = 0;
-  const auto inbox = std::make_shared<event_inbox>(2000, [&] { ++wakes; });
+  byte_budget budget(1 << 20, 0);
+  const auto inbox = std::make_shared<event_inbox>(2000, budget, [&] { ++wakes; });
   const auto sink = inbox->sink(1);
   sink->push(text_delta{std::string(1000, 'x'), {}});
   CHECK(!inbox->overflowed());

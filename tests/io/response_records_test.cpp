@@ -317,7 +317,7 @@ TEST_CASE("a deletion is answered when the record is erased") {
 TEST_CASE("a socket tells of a response's end when it is kept, and its lane goes on then") {
   kept_edge edge(std::make_shared<memory_records>());
   edge.records->held = true;
-  auto inbox = std::make_shared<event_inbox>(1 << 20, [] {});
+  auto inbox = std::make_shared<event_inbox>(1 << 20, edge.core->answers, [] {});
   auto session = make_responses_socket(*edge.core, inbox, {});
   const auto events = [&] {
     std::vector<run_event> waiting;

@@ -46,8 +46,8 @@ std::string header_of(const http_response& response, std::string_view name) {
 
 // A socket's session with its inbox; the connection is the test.
 struct socket_under_test : edge_under_test {
-  explicit socket_under_test(std::string tenant = {}) {
-    inbox = std::make_shared<event_inbox>(1 << 20, [] {});
+  explicit socket_under_test(std::string tenant = {}, edge_options options = {}) : edge_under_test(std::move(options)) {
+    inbox = std::make_shared<event_inbox>(1 << 20, core.answers, [] {});
     session = make_responses_socket(core, inbox, std::move(tenant));
   }
   std::vector<std::string> say(std::string_view text) {
@@ -244,6 +244,21 @@ TEST_CASE("responses are stored, continued, read and deleted over HTTP") {
   CHECK(json_at(gone.body, "/error/param") == "previous_response_id");
 }
 
+TEST_CASE("a short request that goes on from a long conversation counts with the conversation") {
+  edge_under_test edge;
+  const auto create = [&](const std::string& body) {
+    route_reply reply = edge.routes.handle(edge.request("POST", "/v1/responses", body));
+    return std::move(std::get<generation_job>(reply));
+  };
+  generation_job first = create(R"({"input":")" + std::string(50'000, 'x') + R"("})");
+  CHECK(first.bytes >= 100'000); // what is generated from, and what is kept to go on from
+  std::string body;
+  first.encoder->encode(generation_started{}, body);
+  first.encoder->encode(generation_finished{}, body);
+  CHECK(create(R"({"input":"y","previous_response_id":")" + json_at(body, "/id") + "\"}").bytes >= 100'000);
+  CHECK(create(R"({"input":"y"})").bytes < 2'000);
+}
+
 TEST_CASE("a response that is not to be stored is not, nor is one that failed") {
   edge_under_test edge;
   for (const char* input : {R"({"input":"x","store":false})", R"({"input":"x","stream":true})"}) {
@@ -305,6 +320,40 @@ TEST_CASE("a socket goes on from its own responses even when they were not store
   CHECK(json_at(unknown[0], "/status") == "400");
   CHECK(json_at(unknown[0], "/error/code") == "previous_response_not_found");
   CHECK(json_at(unknown[0], "/stream_id") == "q");
+}
+
+TEST_CASE("what a socket's requests and its own responses hold is bounded for all sockets together") {
+  edge_options options;
+  options.memory.input_bytes = 100'000;
+  options.memory.input_uncounted_bytes = 0;
+  options.memory.socket_stored_bytes = 50'000;
+  socket_under_test s({}, options);
+  const auto create = [&](std::size_t bytes, const std::string& lane) {
+    return s.say(R"({"type":"response.create","store":false,"stream_id":")" + lane + R"(","input":")" + std::string(bytes, 'x') + "\"}");
+  };
+  CHECK(create(30'000, "a").empty());
+  CHECK(s.core.input.bytes() >= 60'000);
+  const auto refused = create(30'000, "b");
+  REQUIRE(refused.size() == 1);
+  CHECK(json_at(refused[0], "/status") == "429");
+  CHECK(create(5'000, "c").empty());
+  // What was stored gives way, the oldest first.
+  s.finish(0, "A");
+  const std::string first = json_at(s.events().back(), "/response/id");
+  s.finish(1, "C");
+  s.events();
+  for (std::size_t i = 2; i < 6; ++i) {
+    REQUIRE(create(20'000, "a").empty());
+    s.finish(i, "B");
+    s.events();
+    CHECK(s.core.socket_responses.bytes() <= 50'000);
+    CHECK(s.core.input.bytes() == 0);
+  }
+  const auto gone = s.say(R"({"type":"response.create","input":"x","previous_response_id":")" + first + "\"}");
+  REQUIRE(gone.size() == 1);
+  CHECK(json_at(gone[0], "/error/code") == "previous_response_not_found");
+  s.session.reset();
+  CHECK(s.core.socket_responses.bytes() == 0);
 }
 
 TEST_CASE("generate false reads the prompt and gives an id to go on from") {

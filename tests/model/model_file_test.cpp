@@ -2,10 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include <sys/stat.h>
 
 #include "gguf_draft.hpp"
+#include "model/mapped_file.hpp"
 #include "model/model_file.hpp"
 #include "model/model_file_inspect.hpp"
 #include "model_file_temp_folder.hpp"
@@ -178,4 +180,22 @@ TEST_CASE("the table for people shows what one asks first") {
   CHECK(says(text, "line break [31m"));
   CHECK(text.find('\x1b') == std::string::npos);
   CHECK(text.back() == '\n');
+}
+
+TEST_CASE("bytes of a mapped file that were dropped are read again, and no byte beside them is lost") {
+  const temp_folder folder;
+  std::string text(64 << 10, '\0');
+  for (std::size_t i = 0; i < text.size(); ++i)
+    text[i] = static_cast<char>(i * 31 >> 3);
+  write_file(folder.path() / "bytes", text);
+  const auto file = mapped_file::open(folder.path() / "bytes");
+  REQUIRE(file);
+  const auto bytes = (*file)->bytes();
+  const auto whole = [&] { return std::memcmp(bytes.data(), text.data(), text.size()) == 0; };
+  REQUIRE(whole());
+  for (const auto& [begin, size] : {std::pair<std::size_t, std::size_t>{0, 64 << 10}, {1, 5}, {4095, 4098}, {5000, 20'000}, {8192, 0}}) {
+    CAPTURE(begin);
+    drop_resident(bytes.subspan(begin, size));
+    CHECK(whole());
+  }
 }
