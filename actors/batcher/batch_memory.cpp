@@ -16,6 +16,8 @@ namespace {
 constexpr double tokens_a_second = 512;
 constexpr double length_seconds_max = 30;
 constexpr double priority_seconds = 60;
+// A known beginning of more than this, about a step's work, is never computed a second time to spread chats.
+constexpr std::uint32_t spread_pages_max = 16;
 
 // Equal for requests that are to meet: those whose first half, in whole pages, is the same.
 std::uint64_t affinity_of(const batch_request& r) {
@@ -92,8 +94,8 @@ void batch_schedule::admit(batch_actions& out) {
 }
 
 // The shard where the longest part of the same beginning lies, or where requests that begin so meet; only it knows exactly
-// whether the request fits, so it is asked first. Once it has refused, the one with most pages to spare. A request that must
-// compute most of its prompt anywhere is the first of a chat, which will stay where it began: it goes where most pages are free.
+// whether the request fits, so it is asked first. Once it has refused, the one with most pages to spare. A request that
+// knows little of its prompt anywhere is the first of a chat, which will stay where it began: it goes where most pages are free.
 std::optional<std::uint32_t> batch_schedule::choose_shard(batch_sequence& s) {
   if (!s.affinity)
     s.affinity = affinity_of(s.request);
@@ -118,7 +120,7 @@ std::optional<std::uint32_t> batch_schedule::choose_shard(batch_sequence& s) {
     if (may_ask(s, i) && (!freest || free_pages(i) > free_pages(*freest)))
       freest = i;
   }
-  if (!s.request.affinity && 2 * std::int64_t{known} <= need) {
+  if (!s.request.affinity && known <= std::min(pages_for(s.length()) / 2, spread_pages_max)) {
     for (const auto* r : running_)
       if (r->affinity == key && may_ask(s, r->shard) && shards_[r->shard].ready)
         return r->shard;

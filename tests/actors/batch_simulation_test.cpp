@@ -13,7 +13,7 @@ using namespace troupe::test;
 namespace {
 
 constexpr int events_a_seed = 3000;
-constexpr std::uint64_t seeds = 150;
+constexpr std::uint64_t seeds = 200;
 
 struct totals {
   std::uint64_t requests = 0, finished = 0, failed = 0, cancelled = 0, preemptions = 0, requeued = 0, late = 0,

@@ -24,6 +24,7 @@ company_options roomy() {
   o.device->pages = 512;
   o.device->step_tokens_max = 256;
   o.step_tokens = 256;
+  o.shards = 1; // of several, a chat that knows little begins where most is free
   return o;
 }
 
