@@ -80,6 +80,17 @@ result<std::uint64_t> wanted_pages(const settings& s, const hyperparameters& sha
   return pages;
 }
 
+// What the tiers take of the host's memory when they are full.
+std::uint64_t tier_bytes(const settings& s, std::uint64_t page_bytes) {
+  constexpr std::uint64_t entry_bytes = 640, conversation_bytes = 512;
+  const auto host = static_cast<std::uint64_t>(s.memory.host_tier_mib) << 20;
+  const auto disk = static_cast<std::uint64_t>(s.memory.disk_tier_mib) << 20;
+  if (host + disk == 0)
+    return 0;
+  const auto shards = static_cast<std::uint64_t>(s.memory.kv_shards);
+  return host + (host + disk) / page_bytes * entry_bytes + shards * limits::known_conversations_max * conversation_bytes;
+}
+
 // Under memory.limit: what is left for KV pages and requests now that the model is loaded.
 result<memory_plan> divide_memory(const settings& s, const model_weights& weights, const backend_shape& device) {
   malloc_trim(0);
@@ -96,6 +107,7 @@ result<memory_plan> divide_memory(const settings& s, const model_weights& weight
     needs.state_bytes = shards * static_cast<std::uint64_t>(s.memory.prompt_states) *
                         (static_cast<std::uint64_t>(shape.hidden) * sizeof(float) + state_upkeep_bytes);
   needs.page_bytes = device.page_bytes;
+  needs.tier_bytes = tier_bytes(s, device.page_bytes);
   needs.request_bytes = request_upkeep_bytes + context * request_token_bytes;
   needs.pages_min = static_cast<std::uint32_t>(
       s.memory.kv_mib ? device.pages : shards * pages_for(std::min<std::uint64_t>(context, limits::limited_kv_tokens_min)));

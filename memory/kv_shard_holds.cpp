@@ -28,7 +28,7 @@ std::optional<page_handle> kv_shard_memory::hold_fresh(hold_id hold, const prefi
   if (pool_.free_pages() == 0 && cache_.evict(1, may_go) == 0)
     return std::nullopt;
   auto& h = holds_.at(hold);
-  const auto last = !h.fresh.empty() ? std::optional(h.fresh.back().page)
+  const auto last = !h.fresh.empty()   ? std::optional(h.fresh.back().page)
                     : !h.nodes.empty() ? std::optional(h.nodes.back().page)
                                        : std::nullopt;
   const auto page = pool_.allocate(1, last);

@@ -18,7 +18,9 @@ namespace troupe {
 
 enum class tier_level { host, disk }; // nearest first
 inline constexpr std::size_t tier_levels = 2;
-constexpr std::size_t index_of(tier_level level) noexcept { return static_cast<std::size_t>(level); }
+constexpr std::size_t index_of(tier_level level) noexcept {
+  return static_cast<std::size_t>(level);
+}
 
 template <class T>
 using by_level = std::array<T, tier_levels>;

@@ -22,7 +22,9 @@ conversation_end end_behind(const prefix_hash& pages, std::span<const token_id> 
   return out;
 }
 
-conversation_end end_of(std::uint64_t salt, std::span<const token_id> tokens) { return end_behind(hash_salt(salt), tokens); }
+conversation_end end_of(std::uint64_t salt, std::span<const token_id> tokens) {
+  return end_behind(hash_salt(salt), tokens);
+}
 
 prefetch_predictor::prefetch_predictor(std::size_t most) : most_(most) {}
 
@@ -125,8 +127,7 @@ void prefetch_predictor::unplace(const std::optional<conversation_end>& at, conv
   if (!at)
     return;
   const auto [first, last] = ends_.equal_range(at->pages);
-  const auto found =
-      std::find_if(first, last, [&](const auto& e) { return e.second.whose == whose && e.second.end == *at; });
+  const auto found = std::find_if(first, last, [&](const auto& e) { return e.second.whose == whose && e.second.end == *at; });
   TROUPE_CHECK(found != last);
   ends_.erase(found);
 }

@@ -54,7 +54,9 @@ hash_value header_checksum(const header_block& block) {
   return hasher.value();
 }
 
-error refused(const std::string& what) { return fail(errc::io_failed, what + ": " + std::strerror(errno)); }
+error refused(const std::string& what) {
+  return fail(errc::io_failed, what + ": " + std::strerror(errno));
+}
 
 result<void> check_shape(const tier_file_shape& shape) {
   if (shape.slots == 0 || shape.page_bytes == 0 || shape.identity.size() > limits::tier_identity_bytes_max)
@@ -99,8 +101,7 @@ bool read_all(int file, std::span<iovec> parts, std::uint64_t at) {
 } // namespace
 
 tier_file::tier_file(int descriptor, tier_file_shape shape)
-    : descriptor_(descriptor), shape_(std::move(shape)),
-      slot_bytes_(slot_bytes(shape_.page_bytes)), key_(file_key()) {}
+    : descriptor_(descriptor), shape_(std::move(shape)), slot_bytes_(slot_bytes(shape_.page_bytes)), key_(file_key()) {}
 
 std::uint64_t tier_file::slot_bytes(std::size_t page_bytes) noexcept {
   return (slot_header_bytes + page_bytes + block_bytes - 1) / block_bytes * block_bytes;
@@ -157,7 +158,8 @@ result<tier_file> tier_file::open_named(const std::filesystem::path& path, tier_
 
 result<void> tier_file::write_header() {
   header_block block{};
-  const file_header header{magic, version, shape_.slots, shape_.page_bytes, static_cast<std::uint32_t>(shape_.identity.size()), 0};
+  const file_header header{magic, version, shape_.slots, shape_.page_bytes, static_cast<std::uint32_t>(shape_.identity.size()),
+                           0};
   std::memcpy(block.data(), &header, sizeof header);
   std::memcpy(block.data() + sizeof header, shape_.identity.data(), shape_.identity.size());
   const auto sum = header_checksum(block);
@@ -199,7 +201,9 @@ hash_value tier_file::checksum(std::uint32_t slot, const prefix_hash& name, std:
   return hasher.value();
 }
 
-std::uint64_t tier_file::place(std::uint32_t slot) const noexcept { return block_bytes + slot * slot_bytes_; }
+std::uint64_t tier_file::place(std::uint32_t slot) const noexcept {
+  return block_bytes + slot * slot_bytes_;
+}
 
 result<void> tier_file::write(std::uint32_t slot, const prefix_hash& name, std::span<const std::byte> page) {
   TROUPE_CHECK(slot < shape_.slots && page.size() == shape_.page_bytes);

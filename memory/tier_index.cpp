@@ -38,7 +38,9 @@ tier_index::entry& tier_index::at(tier_entry_id id) {
   return found->second;
 }
 
-const tier_index::entry& tier_index::at(tier_entry_id id) const { return const_cast<tier_index*>(this)->at(id); }
+const tier_index::entry& tier_index::at(tier_entry_id id) const {
+  return const_cast<tier_index*>(this)->at(id);
+}
 
 bool tier_index::contains(tier_entry_id id) const {
   const auto found = entries_.find(id);
@@ -65,7 +67,8 @@ std::vector<tier_entry_id> tier_index::path(tier_entry_id id) const {
   return out;
 }
 
-std::vector<tier_entry_id> tier_index::find(std::uint64_t salt, std::span<const token_id> tokens, std::size_t blocks_max) const {
+std::vector<tier_entry_id> tier_index::find(std::uint64_t salt, std::span<const token_id> tokens,
+                                            std::size_t blocks_max) const {
   std::vector<tier_entry_id> out;
   tier_entry_id parent = 0;
   for (std::size_t i = 0; i < blocks_max && (i + 1) * block_tokens <= tokens.size(); ++i) {
@@ -213,7 +216,8 @@ std::optional<std::uint32_t> tier_index::take_slot(tier_level level) {
   tier& t = tiers_[index_of(level)];
   const auto slots = config_.slots[index_of(level)];
   if (t.free.empty() && t.next == slots) {
-    const auto victim = std::find_if(t.order.begin(), t.order.end(), [&](const auto& o) { return may_go(at(o.second), level); });
+    const auto victim =
+        std::find_if(t.order.begin(), t.order.end(), [&](const auto& o) { return may_go(at(o.second), level); });
     if (victim == t.order.end())
       return std::nullopt;
     entry& e = at(victim->second);
@@ -347,8 +351,8 @@ void tier_index::restore(std::span<const tier_record> records) {
   std::set<std::uint32_t> taken;
   for (const auto& r : records) {
     const auto slot = r.disk_slot - config_.first[disk];
-    const bool fits = r.id >= next_id_ && r.disk_slot >= config_.first[disk] && slot < config_.slots[disk] && !taken.contains(slot) &&
-                      !r.tokens.empty() && r.tokens.size() <= block_tokens &&
+    const bool fits = r.id >= next_id_ && r.disk_slot >= config_.first[disk] && slot < config_.slots[disk] &&
+                      !taken.contains(slot) && !r.tokens.empty() && r.tokens.size() <= block_tokens &&
                       (r.parent == 0 || (contains(r.parent) && at(r.parent).length == limits::page_tokens)) &&
                       !places_.contains(place_key{r.salt, r.parent, r.tokens});
     if (!fits)

@@ -41,7 +41,7 @@ struct tier_record {
 };
 
 struct tier_index_stats {
-  by_level<std::uint32_t> used{};    // slots
+  by_level<std::uint32_t> used{}; // slots
   std::uint64_t entries = 0;
   by_level<std::uint64_t> evicted{}; // copies, for want of room
   std::uint64_t expired = 0;         // entries
@@ -85,7 +85,7 @@ public:
   agreement closest(std::uint64_t salt, tier_entry_id parent, std::span<const token_id> tokens) const;
   tier_entry_id named(const prefix_hash& name) const; // 0: none
   bool contains(tier_entry_id id) const;
-  entry_view view(tier_entry_id id) const;            // precondition of these: contains(id)
+  entry_view view(tier_entry_id id) const;                 // precondition of these: contains(id)
   std::vector<tier_entry_id> path(tier_entry_id id) const; // from the first to `id`
   void touch(tier_entry_id id);
 

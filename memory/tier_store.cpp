@@ -19,8 +19,7 @@ result<std::byte*> reserve_memory(std::size_t page_bytes, std::uint32_t slots) {
     return nullptr;
   if (slots > std::numeric_limits<std::size_t>::max() / page_bytes)
     return fail(errc::no_memory, "the host tier's size exceeds the address space");
-  void* memory =
-      mmap(nullptr, slots * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(nullptr, slots * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
     return fail(errc::no_memory, "cannot reserve " + std::to_string(slots * page_bytes >> 20) + " MiB for the host tier");
   return static_cast<std::byte*>(memory);

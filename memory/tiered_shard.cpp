@@ -16,7 +16,9 @@ void answer(shard_actions& out, Answer what) {
   std::visit([&out](auto& a) { out.emplace_back(std::move(a)); }, what);
 }
 
-bool refused_for_room(const pages_refused* no) { return no && no->fault.code == errc::no_memory; }
+bool refused_for_room(const pages_refused* no) {
+  return no && no->fault.code == errc::no_memory;
+}
 
 } // namespace
 

@@ -1,16 +1,15 @@
-// Owns one shard's memory and what of it lies in the tiers below the device: which pages are copied down, which come back, when,
-// and which requests wait for that. Answers come as actions, at once or when a transfer has ended.
+// Owns one shard's memory and what of it lies in the tiers below the device: which pages are copied down, which come back,
+// when, and which requests wait for that. Answers come as actions, at once or when a transfer has ended.
 //
-// Promises: every reserve_pages and grow_pages gets exactly one answer, unless taken() or a release of its lease comes first (the
-// release answers both); nobody waits for a transfer stream that is not there; a page that a transfer moves is held until its
-// answer, or until the transfer stream is gone; a page comes back only behind and with exactly its tokens. With no tiers each
-// answer comes at once.
-// Limits: transfers under way as in limits::tier_*_pages_max; limits::tier_waits_max loads a reservation waits for.
-// One thread, no locks; time is passed in.
+// Promises: every reserve_pages and grow_pages gets exactly one answer, unless taken() or a release of its lease comes first
+// (the release answers both); nobody waits for a transfer stream that is not there; a page that a transfer moves is held until
+// its answer, or until the transfer stream is gone; a page comes back only behind and with exactly its tokens. With no tiers
+// each answer comes at once. Limits: transfers under way as in limits::tier_*_pages_max; limits::tier_waits_max loads a
+// reservation waits for. One thread, no locks; time is passed in.
 //
-// Down: a page is copied while it is still in the pool, soon after it was published, the pages above it first; from then on it is
-// clean, and its eviction costs nothing. Up: where more of a prompt lies below than in the device, the pages are loaded into the
-// prefix tree first, and the reservation is made when they are there: so steps go on meanwhile, and what can't be loaded is
+// Down: a page is copied while it is still in the pool, soon after it was published, the pages above it first; from then on it
+// is clean, and its eviction costs nothing. Up: where more of a prompt lies below than in the device, the pages are loaded into
+// the prefix tree first, and the reservation is made when they are there: so steps go on meanwhile, and what can't be loaded is
 // computed. A prefetch is the same with nobody waiting, into pages that are free, or clean
 // and not of a conversation that is expected earlier.
 #pragma once
@@ -80,15 +79,15 @@ public:
   // -- from the transfer stream and about it --
   bool has_tiers() const noexcept { return tiers_; }
   bool awaits_steps() const noexcept { return tiers_ && !steps_passed_; }
-  shard_actions steps_passed();   // every step that was asked for before taken() has ended
-  shard_actions transfer_ready(); // there is one, and no move of a former shard is under way
-  shard_actions transfer_lost();  // it is gone, and so is what was under way; idempotent
+  shard_actions steps_passed();                 // every step that was asked for before taken() has ended
+  shard_actions transfer_ready();               // there is one, and no move of a former shard is under way
+  shard_actions transfer_lost();                // it is gone, and so is what was under way; idempotent
   shard_actions moved(const pages_moved& news); // late ones are ignored
 
   shard_report report() { return memory_.report(); }
   kv_shard_stats stats() const { return memory_.stats(); }
   tier_stats tiers() const;
-  int waiting() const noexcept { return static_cast<int>(parked_.size()); } // asks
+  int waiting() const noexcept { return static_cast<int>(parked_.size()); }              // asks
   bool quiet() const noexcept { return parked_.empty() && loads_.empty() && !writing_; } // nothing is under way
   const kv_shard_config& config() const noexcept { return memory_.config(); }
   kv_shard_memory& memory() noexcept { return memory_; }
@@ -176,8 +175,8 @@ private:
   std::vector<bool> prefetched_;        // by page: and not found yet
   std::vector<std::uint64_t> promised_; // by page: the prediction that it is kept for, from what is predicted later
   std::uint64_t prediction_ = 1;
-  std::deque<page_handle> dirty_;       // to be copied down, as they were published
-  std::vector<page_handle> tails_;      // likewise, once their holder is done with them
+  std::deque<page_handle> dirty_;  // to be copied down, as they were published
+  std::vector<page_handle> tails_; // likewise, once their holder is done with them
   std::unordered_map<lease_id, conversation_number> turns_;
   std::deque<conversation_number> wanted_; // to be prefetched, the nearest first
   load_number next_load_ = 1;

@@ -92,7 +92,9 @@ void carry_out(self_pointer self, shard_actions actions) {
   conclude(self);
 }
 
-void know_owner(self_pointer self) { self->state.owner = caf::actor_cast<batcher_actor>(self->current_sender()); }
+void know_owner(self_pointer self) {
+  self->state.owner = caf::actor_cast<batcher_actor>(self->current_sender());
+}
 
 // A step of the former batcher may still run, or wait in the compute stream's mailbox. Where that is dead, both are over.
 void ask_for_steps(self_pointer self) {

@@ -1,5 +1,6 @@
-// Owns: one range of KV pages and what of it lies in the tiers below, through tiered_shard: leases, published prefixes, eviction.
-// Accepts: take_shard, reserve_pages, grow_pages, publish_pages, release_pages, expect_prompt; pages_moved, moves_settled,
+// Owns: one range of KV pages and what of it lies in the tiers below, through tiered_shard: leases, published prefixes,
+// eviction. Accepts: take_shard, reserve_pages, grow_pages, publish_pages, release_pages, expect_prompt; pages_moved,
+// moves_settled,
 //   steps_awaited; peers_changed.
 // Tells: the asking batcher (shard_taken, page_answer); the transfer_stream (move_pages, settle_moves); the compute_stream
 //   (await_steps); metrics (pages_changed).

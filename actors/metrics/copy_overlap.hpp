@@ -1,7 +1,7 @@
 // Owns how long pages have been copied between the tiers, and how much of that time was hidden: a step ran meanwhile, or nobody
 // waited for a page. What is left is time in which the only thing that went on was a copy that somebody waited for.
-// Promises: intervals are cut at every change, so the sums are exact. Limits: three counts and three sums. Any thread; one lock,
-// held for a few additions.
+// Promises: intervals are cut at every change, so the sums are exact. Limits: three counts and three sums. Any thread; one
+// lock, held for a few additions.
 #pragma once
 #include <array>
 #include <chrono>

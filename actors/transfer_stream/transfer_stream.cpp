@@ -61,7 +61,9 @@ transfer_stream_actor::behavior_type transfer_stream(transfer_stream_actor::stat
   state.page.resize(state.store->page_bytes());
   return {
       [self](const move_pages& ask) { return carry_all(self->state, ask); },
-      [](const settle_moves& ask) { return moves_settled{ask.shard, ask.incarnation}; },
+      [](const settle_moves& ask) {
+        return moves_settled{ask.shard, ask.incarnation};
+      },
   };
 }
 

@@ -2,7 +2,8 @@
 // Accepts: move_pages, settle_moves.
 // Tells: the asking kv_shard, with pages_moved and moves_settled.
 // Always true: it touches only pages that it was handed, in the order in which it was; each move's end is told as it was.
-// Limits: limits::tier_load_pages_max and limits::tier_write_pages_max pages a message; a shard has one message of writes and one
+// Limits: limits::tier_load_pages_max and limits::tier_write_pages_max pages a message; a shard has one message of writes and
+// one
 //   a load under way.
 // If it fails: what lies in the tiers survives in tier_store; moves that were under way are void, and what waited for them is
 //   computed.

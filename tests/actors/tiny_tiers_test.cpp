@@ -188,8 +188,8 @@ TEST_CASE("four times more sessions than the device holds: no prefill twice, the
     const double hidden = metric(*company, "troupe_tier_copy_hidden_seconds_total");
     const double beside = metric(*company, "troupe_tier_copy_beside_steps_seconds_total");
     MESSAGE(sessions << " sessions of " << pages_in_all / sessions << " pages on " << device_pages << " pages: hit rate "
-                     << hit_rate << " of " << lookups << " turns, " << 1000 * copying << " ms of copies, hidden " << hidden / copying
-                     << ", beside steps " << beside / copying);
+                     << hit_rate << " of " << lookups << " turns, " << 1000 * copying << " ms of copies, hidden "
+                     << hidden / copying << ", beside steps " << beside / copying);
     CHECK(lookups == sessions * (rounds - learning_rounds));
     if (ahead > 0) {
       CHECK(hit_rate >= 0.95);

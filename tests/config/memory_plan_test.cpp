@@ -50,6 +50,16 @@ TEST_CASE("without a limit every share is the bound that limits.hpp names") {
   CHECK(shares.connections_max == limits::connections_max);
 }
 
+TEST_CASE("what the tiers take is the KV pages' loss") {
+  auto needs = small_model();
+  const auto without = plan_memory(2000 * mib, needs).value();
+  needs.tier_bytes = 360 * mib;
+  const auto with = plan_memory(2000 * mib, needs).value();
+  CHECK(without.pages - with.pages >= 1021); // of 360 KiB and their upkeep
+  CHECK(without.pages - with.pages <= 1024);
+  CHECK(with.requests_max == without.requests_max);
+}
+
 TEST_CASE("the parts of a plan add up to the limit at most, and most of it is used") {
   const auto needs = small_model();
   for (std::uint64_t limit = 300 * mib; limit <= 64'000 * mib; limit += limit / 7) {

@@ -46,7 +46,9 @@ void spoil(const fs::path& path, std::uint64_t at) {
   file.put(byte);
 }
 
-std::uint64_t slot_at(std::uint64_t slot) { return 4096 + slot * tier_file::slot_bytes(page_bytes); }
+std::uint64_t slot_at(std::uint64_t slot) {
+  return 4096 + slot * tier_file::slot_bytes(page_bytes);
+}
 
 } // namespace
 
@@ -64,7 +66,7 @@ TEST_CASE("a slot gives back what was written to it under its name, and nothing 
   CHECK(file.read(3, other, read) == move_end::damaged);
   REQUIRE(file.write(3, other, second));
   CHECK(file.read(3, one, read) == move_end::damaged);
-  CHECK(file.read(4, one, read) != move_end::done); // never written
+  CHECK(file.read(4, one, read) != move_end::done);   // never written
   CHECK(file.read(7, one, read) == move_end::failed); // beyond the file's end
 }
 

@@ -16,7 +16,9 @@ namespace {
 constexpr auto P = static_cast<std::size_t>(limits::page_tokens);
 constexpr by_level<bool> everywhere{true, true}, nowhere{false, false};
 
-std::vector<token_id> block(int kind, std::size_t n = P) { return std::vector<token_id>(n, kind); }
+std::vector<token_id> block(int kind, std::size_t n = P) {
+  return std::vector<token_id>(n, kind);
+}
 
 tier_index_config slots(std::uint32_t host, std::uint32_t disk) {
   tier_index_config c;
@@ -210,7 +212,8 @@ TEST_CASE("what is dropped is told, whether it goes for room, by age, by damage 
   auto config = slots(1, 3);
   config.time_to_live = std::chrono::seconds(10);
   tier_index index(config);
-  index.observe({[&](const tier_record& r) { CHECK(kept.insert(r.id).second); }, [&](tier_entry_id id) { CHECK(kept.erase(id) == 1); }});
+  index.observe(
+      {[&](const tier_record& r) { CHECK(kept.insert(r.id).second); }, [&](tier_entry_id id) { CHECK(kept.erase(id) == 1); }});
   for (const auto seed : testing::test_seeds(3)) {
     std::mt19937_64 random(seed);
     steady_time now{};
@@ -225,7 +228,8 @@ TEST_CASE("what is dropped is told, whether it goes for room, by age, by damage 
         index.written(added.id, {random() % 4 > 0, random() % 4 > 0});
       ids.push_back(added.id);
       if (added.id != 0 && index.contains(added.id) && random() % 8 == 0)
-        index.was_read(added.id, index.read(added.id), {random() % 2 ? move_end::damaged : move_end::done, {random() % 2 > 0, random() % 2 > 0}});
+        index.was_read(added.id, index.read(added.id),
+                       {random() % 2 ? move_end::damaged : move_end::done, {random() % 2 > 0, random() % 2 > 0}});
       if (random() % 20 == 0)
         index.expire(now += std::chrono::seconds(random() % 12));
       index.check_invariants();

@@ -27,7 +27,8 @@ using cells = std::array<std::uint64_t, static_cast<std::size_t>(P)>;
 
 struct totals {
   std::uint64_t up = 0, down = 0, misses = 0, prefetch_used = 0, damaged = 0, failed = 0, cancelled = 0, losses = 0, takes = 0,
-                evicted = 0, clean = 0, covered = 0, expired = 0, dropped = 0, late_room = 0, grants = 0, hints = 0, from_host = 0;
+                evicted = 0, clean = 0, covered = 0, expired = 0, dropped = 0, late_room = 0, grants = 0, hints = 0,
+                from_host = 0;
 };
 
 class world {
@@ -186,7 +187,9 @@ private:
   }
 
   template <class Map>
-  auto any(Map& m) { return std::next(m.begin(), below(m.size())); }
+  auto any(Map& m) {
+    return std::next(m.begin(), below(m.size()));
+  }
 
   void grow() {
     if (leases_.empty())
@@ -470,11 +473,12 @@ TEST_CASE("a quarter of a million random operations with tiers give every ask on
     }
     w.end(sum);
   }
-  MESSAGE(sum.grants << " grants, " << sum.misses << " with pages below, " << sum.up << " pages up (" << sum.from_host << " from the host), "
-                     << sum.down << " down, " << sum.prefetch_used << " prefetched and used, " << sum.damaged << " damaged, "
-                     << sum.failed << " failed, " << sum.cancelled << " cancelled, " << sum.losses << " losses of the stream, "
-                     << sum.takes << " takes, " << sum.clean << " clean evictions, " << sum.evicted << " evicted below, "
-                     << sum.covered << " covered, " << sum.expired << " expired, " << sum.dropped << " dropped");
+  MESSAGE(sum.grants << " grants, " << sum.misses << " with pages below, " << sum.up << " pages up (" << sum.from_host
+                     << " from the host), " << sum.down << " down, " << sum.prefetch_used << " prefetched and used, "
+                     << sum.damaged << " damaged, " << sum.failed << " failed, " << sum.cancelled << " cancelled, "
+                     << sum.losses << " losses of the stream, " << sum.takes << " takes, " << sum.clean << " clean evictions, "
+                     << sum.evicted << " evicted below, " << sum.covered << " covered, " << sum.expired << " expired, "
+                     << sum.dropped << " dropped");
   if (std::getenv("TROUPE_SEED"))
     return;
   for (const auto n : {sum.grants, sum.misses, sum.up, sum.from_host, sum.down, sum.prefetch_used, sum.damaged, sum.failed,
