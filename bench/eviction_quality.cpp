@@ -1,13 +1,15 @@
 // eviction_quality MODEL SAMPLES [answer_tokens] [threads] [ring 1|0]: what a model still answers once tokens of its talk were evicted, for
 // each policy and share of tokens kept.
 //
-// SAMPLES has a JSON object a line: {"talk": text, "questions": [text, ...]}, rendered as the model's template would and ending
-// where its answer begins; bench/eviction_quality.py makes them and judges the answers. A talk is computed, scored and compacted
-// through the CPU backend with the functions that the batcher uses (memory/token_eviction.hpp); its questions are then asked one by
-// one of each evicted cache, greedily. Prints a JSON object a talk:
-//   {"bytes": [of each token], "variants": [{"policy", "keep", "kept": [positions], "answers": [text], "errors": [number]}]}
-// An error is the distance of the first logits after a question from those behind the full cache, each row's mean subtracted, as a
-// share of the latter's length.
+// SAMPLES has a JSON object a line: {"talk": text, "questions": [text, ...], "expected": [answer, ...]}, rendered as the model's
+// template would, questions ending where the answer begins; bench/eviction_quality.py makes them and judges. A talk is computed,
+// scored and compacted through the CPU backend with the functions that the batcher uses (memory/token_eviction.hpp); its questions
+// are then asked one by one of each evicted cache, greedily where answer_tokens > 0. Prints a JSON object a talk:
+//   {"tokens", "bytes": [of each token], "variants": [{"policy", "keep", "kept": [positions], "answers": [text],
+//    "question_errors": [number], "answer_errors": [number], "likelihoods": [number]}]}
+// An error is the distance of logits from those behind the full cache, each row's mean subtracted, as a share of the latter's
+// length: of the row after a question, and of all rows that choose the expected answer's tokens. The likelihood is theirs: the mean
+// natural logarithm.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -47,7 +49,7 @@ int pages_of(int tokens) { return (tokens + limits::page_tokens - 1) / limits::p
 
 struct sample {
   std::vector<token_id> talk;
-  std::vector<std::vector<token_id>> questions;
+  std::vector<std::vector<token_id>> questions, expected;
 };
 
 // How tokens are chosen: a score for each and what it is spread over.
@@ -66,9 +68,12 @@ struct variant {
   std::shared_ptr<const page_table> pages;
   int length = 0;  // positions before a question
   int evicted = 0;
-  std::vector<std::vector<token_id>> answers; // a question
-  std::vector<double> errors;
+  std::vector<std::vector<token_id>> answers; // one a question, as the rest
+  std::vector<double> question_errors, answer_errors, likelihoods;
 };
+
+using logits_row = std::vector<float>; // its mean is 0
+
 
 struct options {
   int answer_tokens = 40;
@@ -104,8 +109,13 @@ public:
     step_plan moves;
     auto variants = make_variants(s, moves);
     run(std::move(moves));
-    for (const auto& question : s.questions)
-      ask(question, variants);
+    for (std::size_t i = 0; i < s.questions.size(); ++i) {
+      if (s.questions[i].empty() || s.expected[i].empty() || s.questions[i].size() + s.expected[i].size() > question_tokens_max)
+        give_up("a question and answer of " + std::to_string(s.questions[i].size() + s.expected[i].size()) + " tokens");
+      compare(s.questions[i], s.expected[i], variants);
+      if (options_.answer_tokens > 0)
+        ask(s.questions[i], variants);
+    }
     return variants;
   }
 
@@ -182,9 +192,9 @@ private:
   // The full cache, every policy's, and the ring's, which never had what it doesn't see. What `moves` does makes them so.
   std::vector<variant> make_variants(const sample& s, step_plan& moves) {
     const int n = static_cast<int>(s.talk.size());
-    std::vector<variant> out{{"full cache", 1, {}, {}, pages_of_variant(0), n, 0, {}, {}}};
+    std::vector<variant> out{{"full cache", 1, {}, {}, pages_of_variant(0), n, 0, {}, {}, {}, {}}};
     const auto add = [&](const std::string& name, double ratio) -> variant& {
-      out.push_back({name, ratio, {}, {}, pages_of_variant(out.size()), n, 0, {}, {}});
+      out.push_back({name, ratio, {}, {}, pages_of_variant(out.size()), n, 0, {}, {}, {}, {}});
       return out.back();
     };
     const auto policies = score(s.talk, out.front().pages);
@@ -220,38 +230,8 @@ private:
     return {sink_pages, std::max(1, (shown + limits::page_tokens / 2) / limits::page_tokens - sink_pages)};
   }
 
-  void ask(const std::vector<token_id>& question, std::vector<variant>& variants) {
-    if (question.empty() || question.size() > question_tokens_max)
-      give_up("a question of " + std::to_string(question.size()) + " tokens");
-    step_plan plan;
-    for (std::size_t i = 0; i < variants.size(); ++i) {
-      variants[i].answers.emplace_back();
-      plan.sequences.push_back(asked(variants[i], i, question));
-    }
-    first_ = true;
-    while (!plan.sequences.empty()) {
-      const auto done = run(std::move(plan));
-      if (first_)
-        measure(variants);
-      first_ = false;
-      plan = {};
-      for (const auto& result : done.sequences) {
-        auto& v = variants[static_cast<std::size_t>(result.id.number)];
-        const auto token = result.token->token;
-        if (std::count(file_.end_tokens.begin(), file_.end_tokens.end(), token) > 0)
-          continue;
-        auto& answer = v.answers.back();
-        answer.push_back(token);
-        if (static_cast<int>(answer.size()) == options_.answer_tokens)
-          continue;
-        plan.sequences.push_back(asked(v, static_cast<std::size_t>(result.id.number), {token}));
-        plan.sequences.back().position += static_cast<int>(question.size() + answer.size()) - 1;
-      }
-    }
-  }
-
-  sequence_step asked(const variant& v, std::size_t index, std::vector<token_id> tokens) const {
-    auto s = step(std::move(tokens), v.length, v.pages);
+  sequence_step asked(const variant& v, std::size_t index, std::vector<token_id> tokens, std::size_t behind = 0) const {
+    auto s = step(std::move(tokens), v.length + static_cast<int>(behind), v.pages);
     s.id.number = index;
     s.window = v.window;
     s.evicted = v.evicted;
@@ -260,27 +240,75 @@ private:
     return s;
   }
 
-  // The first step's rows come in the variants' order, the full cache's first.
-  void take(std::uint64_t index, std::span<const float> row) {
-    if (!first_)
+  // All rows that choose the expected answer's tokens: each token is a sequence of its own on its variant's pages.
+  void compare(const std::vector<token_id>& question, const std::vector<token_id>& expected, std::vector<variant>& variants) {
+    step_plan plan;
+    for (std::size_t v = 0; v < variants.size(); ++v) {
+      plan.sequences.push_back(asked(variants[v], v, question));
+      for (std::size_t i = 0; i + 1 < expected.size(); ++i)
+        plan.sequences.push_back(asked(variants[v], v, {expected[i]}, question.size() + i));
+    }
+    rows_.assign(variants.size(), {});
+    watched_ = true;
+    run(std::move(plan));
+    watched_ = false;
+    for (std::size_t v = 0; v < variants.size(); ++v) {
+      variants[v].question_errors.push_back(error_of(v, 1));
+      variants[v].answer_errors.push_back(error_of(v, expected.size()));
+      double sum = 0;
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        sum += log_likelihood(rows_[v][i], expected[i]);
+      variants[v].likelihoods.push_back(sum / static_cast<double>(expected.size()));
+    }
+  }
+
+  void take(std::uint64_t variant, std::span<const float> row) {
+    if (!watched_)
       return;
-    rows_.resize(static_cast<std::size_t>(index) + 1);
     const auto mean = std::accumulate(row.begin(), row.end(), 0.0) / static_cast<double>(row.size());
-    auto& out = rows_.back();
-    out.clear();
+    auto& out = rows_.at(static_cast<std::size_t>(variant)).emplace_back();
     for (const float logit : row)
       out.push_back(logit - static_cast<float>(mean));
   }
 
-  void measure(std::vector<variant>& variants) const {
-    const auto& full = rows_.front();
-    for (std::size_t v = 0; v < variants.size(); ++v) {
-      double distance = 0, length = 0;
-      for (std::size_t i = 0; i < full.size(); ++i) {
-        distance += std::pow(static_cast<double>(rows_.at(v)[i]) - full[i], 2);
-        length += std::pow(static_cast<double>(full[i]), 2);
+  double error_of(std::size_t variant, std::size_t rows) const {
+    double distance = 0, length = 0;
+    for (std::size_t r = 0; r < rows; ++r)
+      for (std::size_t i = 0; i < rows_[0][r].size(); ++i) {
+        const double full = rows_[0][r][i];
+        distance += std::pow(rows_[variant][r][i] - full, 2);
+        length += full * full;
       }
-      variants[v].errors.push_back(std::sqrt(distance / length));
+    return std::sqrt(distance / length);
+  }
+
+  static double log_likelihood(const logits_row& row, token_id token) {
+    const double highest = *std::max_element(row.begin(), row.end());
+    double total = 0;
+    for (const float logit : row)
+      total += std::exp(logit - highest);
+    return row[static_cast<std::size_t>(token)] - highest - std::log(total);
+  }
+
+  void ask(const std::vector<token_id>& question, std::vector<variant>& variants) {
+    step_plan plan;
+    for (std::size_t i = 0; i < variants.size(); ++i) {
+      variants[i].answers.emplace_back();
+      plan.sequences.push_back(asked(variants[i], i, question));
+    }
+    while (!plan.sequences.empty()) {
+      const auto done = run(std::move(plan));
+      plan = {};
+      for (const auto& result : done.sequences) {
+        const auto index = static_cast<std::size_t>(result.id.number);
+        const auto token = result.token->token;
+        if (std::count(file_.end_tokens.begin(), file_.end_tokens.end(), token) > 0)
+          continue;
+        auto& answer = variants[index].answers.back();
+        answer.push_back(token);
+        if (static_cast<int>(answer.size()) < options_.answer_tokens)
+          plan.sequences.push_back(asked(variants[index], index, {token}, question.size() + answer.size() - 1));
+      }
     }
   }
 
@@ -288,8 +316,8 @@ private:
   options options_;
   std::unique_ptr<backend> device_;
   std::shared_ptr<const sampling_params> greedy_;
-  std::vector<std::vector<float>> rows_; // logits after the question asked last
-  bool first_ = false;
+  std::vector<std::vector<logits_row>> rows_; // of each variant, those that compare() looks at
+  bool watched_ = false;
   std::uint64_t drawn_ = 0;
 };
 
@@ -314,7 +342,10 @@ void print(const sample& s, const std::vector<variant>& variants, const tokenize
       auto whole = text.push(words.decode(answer));
       std::cout << json_string(whole + text.finish());
     });
-    print_list("errors", v.errors, [](double error) { std::cout << error; });
+    const auto number = [](double x) { std::cout << x; };
+    print_list("question_errors", v.question_errors, number);
+    print_list("answer_errors", v.answer_errors, number);
+    print_list("likelihoods", v.likelihoods, number);
     std::cout << "}";
   });
   std::cout << "}" << std::endl;
@@ -326,6 +357,10 @@ sample read_sample(simdjson::dom::parser& parser, const std::string& line, const
   out.talk = words.encode_with_added_tokens(std::string_view(object["talk"]));
   for (const auto question : object["questions"].get_array())
     out.questions.push_back(words.encode_with_added_tokens(std::string_view(question)));
+  for (const auto answer : object["expected"].get_array())
+    out.expected.push_back(words.encode_with_added_tokens(std::string_view(answer)));
+  if (out.expected.size() != out.questions.size())
+    give_up("each question needs an expected answer");
   return out;
 }
 
@@ -344,7 +379,7 @@ int main(int count, char** arguments) {
     give_up(words.fault().message);
   options o;
   if (count > 3)
-    o.answer_tokens = std::max(1, std::atoi(arguments[3]));
+    o.answer_tokens = std::max(0, std::atoi(arguments[3]));
   if (count > 4)
     o.threads = std::atoi(arguments[4]);
   if (count > 5)

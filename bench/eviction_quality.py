@@ -5,8 +5,8 @@
     bench/eviction_quality.py --binary ... --model SmolLM2-135M-Instruct.Q4_1.gguf --spans [--talks 60]
 
 The first asks the bundled model and judges its answers: accuracy with 95% intervals (Wilson), and ours less each other policy,
-question by question, with intervals from resampling talks. --spans is for models that were not trained on these talks: it compares
-only what is kept, and the first logits after a question with those behind the full cache. --talks is for each kind of talk
+question by question, with intervals from resampling talks. --spans is for models that were not trained on these talks: it looks at
+what is kept, and at the logits after a question and along its right answer beside those behind the full cache. --talks is for each kind of talk
 (bench/eviction_talks.py); --threads for the program. Needs Python alone.
 """
 import argparse
@@ -31,7 +31,7 @@ def run(binary, model, samples, answer_tokens=40, threads=0, ring=True):
     """-> for each sample what the program says of it (bench/eviction_quality.cpp)"""
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
         for sample in samples:
-            file.write(json.dumps({"talk": sample["talk"], "questions": sample["questions"]}) + "\n")
+            file.write(json.dumps({key: sample[key] for key in ("talk", "questions", "expected")}) + "\n")
         file.flush()
         with subprocess.Popen([binary, model, file.name, str(answer_tokens), str(threads), str(int(ring))],
                               stdout=subprocess.PIPE, text=True) as program:
@@ -59,15 +59,16 @@ def judged(samples, results):
 
 
 def spans(samples, results):
-    """-> {(policy, ratio): [(talk, share of the wanted value's tokens kept, distance of the logits)]}, a question each"""
+    """-> {(policy, ratio): [(talk, share of the wanted value's tokens kept, errors and likelihood as in the program)]}, a question
+    each"""
     out = collections.defaultdict(list)
     for talk, (sample, result) in enumerate(zip(samples, results)):
         text = sample["talk"].encode()
         for variant in result["variants"]:
             kept = set(variant["kept"]) if variant["kept"] else set(range(result["tokens"]))
-            for wanted, error in zip(sample["wanted"], variant["errors"]):
+            for wanted, *rest in zip(sample["wanted"], variant["question_errors"], variant["answer_errors"], variant["likelihoods"]):
                 gold = tokens_of(text, wanted.encode(), result["bytes"])
-                out[variant["policy"], variant["keep"]].append((talk, len(gold & kept) / len(gold), error))
+                out[variant["policy"], variant["keep"]].append((talk, len(gold & kept) / len(gold), *rest))
     return out
 
 
@@ -156,16 +157,22 @@ def print_answers(cells):
 
 
 def print_spans(cells):
-    names, less = policies_of(cells), RATIOS[1:]
+    names = policies_of(cells)
 
-    def mean(cell, field):
-        pairs = [(x[0], x[field], 1) for x in cell]
+    def mean(key, field, less=None):
+        pairs = [(x[0], x[field] - (y[field] if less else 0), 1) for x, y in zip(cells[key], cells[less or key])]
         return sum(p[1] for p in pairs) / len(pairs), resampled(pairs)
 
-    table("share of the value's tokens kept, %", [f"keep {r}" for r in less],
-          [(p, [percent(*mean(cells[p, r], 1)) for r in less]) for p in names])
-    table("distance of the logits, % of the full cache's", [f"keep {r}" for r in RATIOS],
-          [(p, [percent(*mean(cells[p, r], 2)) for r in RATIOS]) for p in names])
+    for title, field in (("share of the value's tokens kept, %", 1), ("error of the logits after a question, %", 2),
+                         ("error of the logits that choose the right answer, %", 3)):
+        table(title, [f"keep {r}" for r in RATIOS], [(p, [percent(*mean((p, r), field)) for r in RATIOS]) for p in names])
+
+    def likelier(policy, ratio):
+        value, (low, high) = mean((policy, ratio), 4, (FULL, 1))
+        return f"{value:+.2f} [{low:+.2f}, {high:+.2f}]"
+
+    table("log-likelihood a token of the right answer, less the full cache's", [f"keep {r}" for r in RATIOS],
+          [(p, [likelier(p, r) for r in RATIOS]) for p in names])
 
 
 def main():
@@ -180,7 +187,7 @@ def main():
     options = parser.parse_args()
     if options.spans:
         samples = list(eviction_talks.samples([("several", 0)], options.talks, options.seed, languages=(False,), system=SYSTEM))
-        results = run(options.binary, options.model, samples, answer_tokens=1, threads=options.threads, ring=False)
+        results = run(options.binary, options.model, samples, answer_tokens=0, threads=options.threads, ring=False)
         cells = spans(samples, results)
     else:
         samples = list(eviction_talks.samples(eviction_talks.CELLS, options.talks, options.seed))

@@ -63,7 +63,7 @@ def several(chinese, dice):
     avoid = {f.id for f in facts} | {TOLD_LATER}
     turns = [told(f, chinese) for f in facts] + [filler(chinese, 1, set(avoid)) for _ in range(TURNS - FACTS)]
     dice.shuffle(turns)
-    return sum(turns, []), [(phrases.ask(f, chinese), f.v) for f in facts]
+    return sum(turns, []), [(phrases.ask(f, chinese), f.v, phrases.tell(f, chinese)) for f in facts]
 
 
 def in_one_breath(age, chinese, dice):
@@ -73,11 +73,11 @@ def in_one_breath(age, chinese, dice):
     messages += [("user", breath(facts, chinese)), ("assistant", C([thanks_for, phrases.ack])(facts, chinese))]
     messages += filler(chinese, age - 1, avoid)
     fact = C(facts)
-    return messages, [(asked(fact, chinese), fact.v)]
+    return messages, [(asked(fact, chinese), fact.v, phrases.tell(fact, chinese))]
 
 
 def talk(kind, age, chinese, dice):
-    """-> messages, the last one the assistant's; [(question, the value wanted or None)]"""
+    """-> messages, the last one the assistant's; [(question, the value wanted or None, an answer)]"""
     set_rng(dice)
     if kind == "several":
         return several(chinese, dice)
@@ -87,7 +87,7 @@ def talk(kind, age, chinese, dice):
     question = phrases.ask(fact, chinese)
     avoid = {fact.id}
     if kind == "unknown":
-        return filler(chinese, TURNS, avoid), [(question, None)]
+        return filler(chinese, TURNS, avoid), [(question, None, phrases.abstain(fact, chinese))]
     if kind == "recall":
         messages = filler(chinese, TURNS - age, avoid) + told(fact, chinese)
     else:  # latest
@@ -95,7 +95,7 @@ def talk(kind, age, chinese, dice):
         messages = filler(chinese, max(0, TURNS - age - between - 1), avoid) + told(fact, chinese)
         messages += filler(chinese, between, avoid)
         messages += zip(("user", "assistant"), phrases.correct(fact, chinese))
-    return messages + filler(chinese, age - 1, avoid), [(question, fact.v)]
+    return messages + filler(chinese, age - 1, avoid), [(question, fact.v, phrases.tell(fact, chinese))]
 
 
 def is_right(wanted, answer, chinese):
@@ -113,9 +113,14 @@ def is_right(wanted, answer, chinese):
 
 
 def rendered(messages, system=""):
-    """ChatML. The generators' marks around values go."""
+    """ChatML."""
     text = f"<|im_start|>system\n{system}<|im_end|>\n" if system else ""
     text += "".join(f"<|im_start|>{role}\n{words}<|im_end|>\n" for role, words in messages)
+    return unmarked(text)
+
+
+def unmarked(text):
+    """Without the generators' marks around values."""
     return text.replace("\x01", "").replace("\x02", "")
 
 
@@ -124,12 +129,14 @@ def rendered_question(question, empty_thought):
 
 
 def samples(cells, talks, seed, languages=(False, True), system=""):
-    """So many talks of each cell, languages in turn: dicts of kind, age, chinese, talk, questions, wanted."""
+    """So many talks of each cell, languages in turn: dicts of kind, age, chinese, talk, questions, wanted,
+    expected."""
     for i in range(talks):
         for kind, age in cells:
             chinese = languages[i % len(languages)]
             dice = random.Random(f"{seed}{kind}{age}{i}")
             messages, asked_for = talk(kind, age, chinese, dice)
             yield {"kind": kind, "age": age, "chinese": chinese, "talk": rendered(messages, system),
-                   "questions": [rendered_question(q, (i // 2 + j) % 2) for j, (q, _) in enumerate(asked_for)],
-                   "wanted": [value for _, value in asked_for]}
+                   "questions": [rendered_question(q, (i // 2 + j) % 2) for j, (q, *_) in enumerate(asked_for)],
+                   "wanted": [value for _, value, _ in asked_for],
+                   "expected": [unmarked(answer) + "<|im_end|>" for *_, answer in asked_for]}
