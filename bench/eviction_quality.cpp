@@ -200,6 +200,8 @@ private:
     const auto policies = score(s.talk, out.front().pages);
     for (const auto& p : policies)
       for (const double ratio : ratios) {
+        if (ratio == 1 && &p != &policies.front()) // all keep the same then
+          continue;
         auto& v = add(p.name, ratio);
         eviction_rule rule;
         rule.span = p.span;

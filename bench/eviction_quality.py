@@ -53,9 +53,14 @@ def judged(samples, results):
             for wanted, answer in zip(sample["wanted"], variant["answers"]):
                 right = eviction_talks.is_right(wanted, answer, sample["chinese"])
                 out[variant["policy"], variant["keep"]].append((talk, right, sample["kind"], sample["age"], sample["chinese"]))
-    if (RING, 0.7) in out:  # a ring that drops nothing is the full cache
-        out[RING, 1] = out[FULL, 1]
-    return out
+    return with_all_kept(out)
+
+
+def with_all_kept(cells):
+    """Policies that keep everything keep the same: the program moves all tokens once, for ours. A ring doesn't move them."""
+    for policy in {policy for policy, _ in cells} - {FULL, OURS}:
+        cells[policy, 1] = cells[FULL if policy == RING else OURS, 1]
+    return cells
 
 
 def spans(samples, results):
@@ -69,7 +74,7 @@ def spans(samples, results):
             for wanted, *rest in zip(sample["wanted"], variant["question_errors"], variant["answer_errors"], variant["likelihoods"]):
                 gold = tokens_of(text, wanted.encode(), result["bytes"])
                 out[variant["policy"], variant["keep"]].append((talk, len(gold & kept) / len(gold), *rest))
-    return out
+    return with_all_kept(out)
 
 
 def tokens_of(text, value, sizes):
