@@ -1,9 +1,9 @@
 // bench_eviction MODEL [threads] [rounds] [contexts ...]: what eviction costs in time.
 //
-// Per context: a prefill part of 128 tokens behind it, with no score, with the most and with the sum of attention, in turn; then a
-// whole eviction as the batcher does it (everything read again in chunks, the half that is needed most moved to other pages)
-// beside computing the same tokens in parts of 128. Tokens are random. Medians of `rounds`; ratios are of one round. All in seconds of
-// processor time, which other work on the machine disturbs less: for one thread, they are the time it takes.
+// Per context: a prefill part of 128 tokens behind it, with no score, with the most and with the sum of attention, in turn;
+// then a whole eviction as the batcher does it (everything read again in chunks, the half that is needed most moved to other
+// pages) beside computing the same tokens in parts of 128. Tokens are random. Medians of `rounds`; ratios are of one round. All
+// in seconds of processor time, which other work on the machine disturbs less: for one thread, they are the time it takes.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -162,8 +162,9 @@ int main(int count, char** arguments) {
   if (!device)
     give_up(device.fault().message);
   std::printf("%s, %d rounds\n\n", (*device)->shape().description.c_str(), rounds);
-  std::printf("| context | part, s | with the most | with the sum | computing all, s | reading again, s | moving, s | eviction |\n"
-              "|---|---|---|---|---|---|---|---|\n");
+  std::printf(
+      "| context | part, s | with the most | with the sum | computing all, s | reading again, s | moving, s | eviction |\n"
+      "|---|---|---|---|---|---|---|---|\n");
   for (const int context : contexts)
     measure(**device, context, rounds);
   return 0;

@@ -1,15 +1,15 @@
-// eviction_quality MODEL SAMPLES [answer_tokens] [threads] [ring 1|0]: what a model still answers once tokens of its talk were evicted, for
-// each policy and share of tokens kept.
+// eviction_quality MODEL SAMPLES [answer_tokens] [threads] [ring 1|0]: what a model still answers once tokens of its talk were
+// evicted, for each policy and share of tokens kept.
 //
-// SAMPLES has a JSON object a line: {"talk": text, "questions": [text, ...], "expected": [answer, ...]}, rendered as the model's
-// template would, questions ending where the answer begins; bench/eviction_quality.py makes them and judges. A talk is computed,
-// scored and compacted through the CPU backend with the functions that the batcher uses (memory/token_eviction.hpp); its questions
-// are then asked one by one of each evicted cache, greedily where answer_tokens > 0. Prints a JSON object a talk:
+// SAMPLES has a JSON object a line: {"talk": text, "questions": [text, ...], "expected": [answer, ...]}, rendered as the
+// model's template would, questions ending where the answer begins; bench/eviction_quality.py makes them and judges. A talk is
+// computed, scored and compacted through the CPU backend with the functions that the batcher uses (memory/token_eviction.hpp);
+// its questions are then asked one by one of each evicted cache, greedily where answer_tokens > 0. Prints a JSON object a talk:
 //   {"tokens", "bytes": [of each token], "variants": [{"policy", "keep", "kept": [positions], "answers": [text],
 //    "question_errors": [number], "answer_errors": [number], "likelihoods": [number]}]}
 // An error is the distance of logits from those behind the full cache, each row's mean subtracted, as a share of the latter's
-// length: of the row after a question, and of all rows that choose the expected answer's tokens. The likelihood is theirs: the mean
-// natural logarithm.
+// length: of the row after a question, and of all rows that choose the expected answer's tokens. The likelihood is theirs: the
+// mean natural logarithm.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -45,7 +45,9 @@ constexpr std::uint64_t random_seed = 5;
   std::exit(1);
 }
 
-int pages_of(int tokens) { return (tokens + limits::page_tokens - 1) / limits::page_tokens; }
+int pages_of(int tokens) {
+  return (tokens + limits::page_tokens - 1) / limits::page_tokens;
+}
 
 struct sample {
   std::vector<token_id> talk;
@@ -66,14 +68,13 @@ struct variant {
   std::vector<std::int32_t> kept;
   attention_window window;
   std::shared_ptr<const page_table> pages;
-  int length = 0;  // positions before a question
+  int length = 0; // positions before a question
   int evicted = 0;
   std::vector<std::vector<token_id>> answers; // one a question, as the rest
   std::vector<double> question_errors, answer_errors, likelihoods;
 };
 
 using logits_row = std::vector<float>; // its mean is 0
-
 
 struct options {
   int answer_tokens = 40;
@@ -121,7 +122,9 @@ public:
 
 private:
   static constexpr int variants_max = 32;
-  int pages_each() const { return pages_of(talk_tokens_max + std::max(reading_rows_max, question_tokens_max + options_.answer_tokens)); }
+  int pages_each() const {
+    return pages_of(talk_tokens_max + std::max(reading_rows_max, question_tokens_max + options_.answer_tokens));
+  }
 
   std::shared_ptr<const page_table> pages_of_variant(std::size_t index) const {
     auto table = std::make_shared<page_table>(static_cast<std::size_t>(pages_each()));
@@ -171,8 +174,11 @@ private:
       age.push_back(static_cast<float>(i));
     }
     const int span = eviction_rule{}.span;
-    return {{"ours", read_again(talk, pages), span}, {"H2O", std::move(mass)}, {"SnapKV", observed, span},
-            {"random", std::move(chance)}, {"sinks and recent", std::move(age)}};
+    return {{"ours", read_again(talk, pages), span},
+            {"H2O", std::move(mass)},
+            {"SnapKV", observed, span},
+            {"random", std::move(chance)},
+            {"sinks and recent", std::move(age)}};
   }
 
   // As the batcher does (actors/batcher/batch_eviction.cpp).

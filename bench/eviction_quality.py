@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What eviction costs in quality: talks are computed, part of their tokens is evicted by each policy, then they are asked about.
+"""What eviction costs in quality: of a talk that was computed part of the tokens is evicted, by each policy, then it is asked about.
 
     bench/eviction_quality.py --binary build/release/bench/eviction_quality [--talks 40] [--seed test] [--json FILE]
     bench/eviction_quality.py --binary ... --model SmolLM2-135M-Instruct.Q4_1.gguf --spans [--talks 60]
 
 The first asks the bundled model and judges its answers: accuracy with 95% intervals (Wilson), and ours less each other policy,
-question by question, with intervals from resampling talks. --spans is for models that were not trained on these talks: it looks at
-what is kept, and at the logits after a question and along its right answer beside those behind the full cache. --talks is for each kind of talk
-(bench/eviction_talks.py); --threads for the program. Needs Python alone.
+question by question, with intervals from resampling talks. --spans is for models that were not trained on these talks: it looks
+at what is kept, and at the logits after a question and along its right answer beside those behind the full cache. --talks is for
+each kind of talk (bench/eviction_talks.py), --threads for the program. Needs Python alone.
 """
 import argparse
 import collections
@@ -64,14 +64,14 @@ def with_all_kept(cells):
 
 
 def spans(samples, results):
-    """-> {(policy, ratio): [(talk, share of the wanted value's tokens kept, errors and likelihood as in the program)]}, a question
-    each"""
+    """-> {(policy, ratio): [(talk, share of the wanted value's tokens kept, errors and likelihood of the program)]}, a question each"""
     out = collections.defaultdict(list)
     for talk, (sample, result) in enumerate(zip(samples, results)):
         text = sample["talk"].encode()
         for variant in result["variants"]:
             kept = set(variant["kept"]) if variant["kept"] else set(range(result["tokens"]))
-            for wanted, *rest in zip(sample["wanted"], variant["question_errors"], variant["answer_errors"], variant["likelihoods"]):
+            figures = [variant[key] for key in ("question_errors", "answer_errors", "likelihoods")]
+            for wanted, *rest in zip(sample["wanted"], *figures):
                 gold = tokens_of(text, wanted.encode(), result["bytes"])
                 out[variant["policy"], variant["keep"]].append((talk, len(gold & kept) / len(gold), *rest))
     return with_all_kept(out)
@@ -134,11 +134,12 @@ def policies_of(cells):
 def print_answers(cells):
     known = {key: [x for x in cell if x[2] != "unknown"] for key, cell in cells.items()}
     share = lambda cell: sum(x[1] for x in cell) / len(cell)
+    measured = lambda cell: percent(share(cell), wilson(sum(x[1] for x in cell), len(cell)))
     full = known[FULL, 1]
-    print(f"full cache: {percent(share(full), wilson(sum(x[1] for x in full), len(full)))} of {len(full)} questions")
+    print(f"full cache: {measured(full)} of {len(full)} questions")
     names = policies_of(known)
     table("accuracy, %", [f"keep {r}" for r in RATIOS],
-          [(p, [percent(share(known[p, r]), wilson(sum(x[1] for x in known[p, r]), len(full))) for r in RATIOS]) for p in names])
+          [(p, [measured(known[p, r]) for r in RATIOS]) for p in names])
     less = RATIOS[1:]
 
     def of_full(cell):
@@ -198,8 +199,8 @@ def main():
         samples = list(eviction_talks.samples(eviction_talks.CELLS, options.talks, options.seed))
         results = run(options.binary, options.model, samples, threads=options.threads)
         cells = judged(samples, results)
-    lengths = [r["tokens"] for r in results]
-    print(f"{len(samples)} talks of {min(lengths)} to {max(lengths)} tokens, {sum(len(s['wanted']) for s in samples)} questions")
+    lengths, asked = [r["tokens"] for r in results], sum(len(s["wanted"]) for s in samples)
+    print(f"{len(samples)} talks of {min(lengths)} to {max(lengths)} tokens, {asked} questions")
     (print_spans if options.spans else print_answers)(cells)
     if options.json:
         with open(options.json, "w") as file:

@@ -1,4 +1,4 @@
-"""Talks whose cache is to be evicted, and the questions that come afterwards, from the bundled model's own generators of dialogues
+"""Talks whose cache is to be evicted, and the questions that come afterwards, from the generators of the bundled model's dialogues
 (models/recipe): English and Chinese, what is asked was said 1 to 10 turns before. Seeded; needs Python alone."""
 import os
 import random
@@ -15,8 +15,8 @@ from chance import C, R, set_rng
 TURNS = 11
 FACTS = 5  # of a talk all of which are asked
 TOLD_LATER = ("x", "x")  # in a set of facts to avoid: there are several
-# What is asked, and how many turns before: a fact, one of several said in one breath, a fact that was corrected, five facts of the
-# same evicted cache, and something that was never said.
+# What is asked, and how many turns before: a fact, one of several said in one breath, a fact that was corrected, five facts of
+# the same evicted cache, and something that was never said.
 CELLS = [("recall", age) for age in (1, 2, 4, 6, 8, 10)] + [
     ("breath", 2), ("breath", 6), ("latest", 2), ("latest", 6), ("several", 0), ("unknown", 0)]
 
@@ -125,7 +125,8 @@ def unmarked(text):
 
 
 def rendered_question(question, empty_thought):
-    return f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n" + ("<think>\n\n</think>\n\n" if empty_thought else "")
+    thought = "<think>\n\n</think>\n\n" if empty_thought else ""
+    return f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n" + thought
 
 
 def samples(cells, talks, seed, languages=(False, True), system=""):

@@ -1,5 +1,5 @@
-// make_random_model SHAPE TYPE OUT.gguf [layers]: a file of a published model's shape with random weights, for speed comparisons without
-// a download. Troupe and llama.cpp both load it; what it says is noise.
+// make_random_model SHAPE TYPE OUT.gguf [layers]: a file of a published model's shape with random weights, for speed
+// comparisons without a download. Troupe and llama.cpp both load it; what it says is noise.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
