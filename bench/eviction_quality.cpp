@@ -1,15 +1,16 @@
 // eviction_quality MODEL SAMPLES [answer_tokens] [threads] [ring 1|0]: what a model still answers once tokens of its talk were
 // evicted, for each policy and share of tokens kept.
 //
-// SAMPLES has a JSON object a line: {"talk": text, "questions": [text, ...], "expected": [answer, ...]}, rendered as the
-// model's template would, questions ending where the answer begins; bench/eviction_quality.py makes them and judges. A talk is
-// computed, scored and compacted through the CPU backend with the functions that the batcher uses (memory/token_eviction.hpp);
-// its questions are then asked one by one of each evicted cache, greedily where answer_tokens > 0. Prints a JSON object a talk:
+// SAMPLES has a JSON object a line: {"talk": text, "questions": [text, ...], "expected": [answer, ...] or missing}, rendered as
+// the model's template would, questions ending where the answer begins; bench/eviction_quality.py makes them and judges. A talk
+// is computed, scored and compacted through the CPU backend with the functions that the batcher uses
+// (memory/token_eviction.hpp); its questions are then asked one by one of each evicted cache, greedily where answer_tokens > 0.
+// Prints a JSON object a talk:
 //   {"tokens", "bytes": [of each token], "variants": [{"policy", "keep", "kept": [positions], "answers": [text],
 //    "question_errors": [number], "answer_errors": [number], "likelihoods": [number]}]}
-// An error is the distance of logits from those behind the full cache, each row's mean subtracted, as a share of the latter's
-// length: of the row after a question, and of all rows that choose the expected answer's tokens. The likelihood is theirs: the
-// mean natural logarithm.
+// The numbers are there where an answer is expected. An error is the distance of logits from those behind the full cache, each
+// row's mean subtracted, as a share of the latter's length: of the row after a question, and of all rows that choose the
+// expected answer's tokens. The likelihood is theirs: the mean natural logarithm.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -111,9 +112,11 @@ public:
     auto variants = make_variants(s, moves);
     run(std::move(moves));
     for (std::size_t i = 0; i < s.questions.size(); ++i) {
-      if (s.questions[i].empty() || s.expected[i].empty() || s.questions[i].size() + s.expected[i].size() > question_tokens_max)
-        give_up("a question and answer of " + std::to_string(s.questions[i].size() + s.expected[i].size()) + " tokens");
-      compare(s.questions[i], s.expected[i], variants);
+      const auto expected = s.expected.empty() ? std::vector<token_id>() : s.expected[i];
+      if (s.questions[i].empty() || s.questions[i].size() + expected.size() > question_tokens_max)
+        give_up("a question and answer of " + std::to_string(s.questions[i].size() + expected.size()) + " tokens");
+      if (!expected.empty())
+        compare(s.questions[i], expected, variants);
       if (options_.answer_tokens > 0)
         ask(s.questions[i], variants);
     }
@@ -365,10 +368,11 @@ sample read_sample(simdjson::dom::parser& parser, const std::string& line, const
   out.talk = words.encode_with_added_tokens(std::string_view(object["talk"]));
   for (const auto question : object["questions"].get_array())
     out.questions.push_back(words.encode_with_added_tokens(std::string_view(question)));
-  for (const auto answer : object["expected"].get_array())
-    out.expected.push_back(words.encode_with_added_tokens(std::string_view(answer)));
-  if (out.expected.size() != out.questions.size())
-    give_up("each question needs an expected answer");
+  if (const auto expected = object["expected"]; !expected.error())
+    for (const auto answer : expected.get_array())
+      out.expected.push_back(words.encode_with_added_tokens(std::string_view(answer)));
+  if (!out.expected.empty() && out.expected.size() != out.questions.size())
+    give_up("not every question has an expected answer");
   return out;
 }
 

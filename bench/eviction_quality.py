@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What eviction costs in quality: of a talk that was computed part of the tokens is evicted, by each policy, then it is asked about.
+"""What eviction costs in quality: part of a computed talk's tokens is evicted, by each policy, then it is asked about.
 
     bench/eviction_quality.py --binary build/release/bench/eviction_quality [--talks 40] [--seed test] [--json FILE]
     bench/eviction_quality.py --binary ... --model SmolLM2-135M-Instruct.Q4_1.gguf --spans [--talks 60]
@@ -7,7 +7,7 @@
 The first asks the bundled model and judges its answers: accuracy with 95% intervals (Wilson), and ours less each other policy,
 question by question, with intervals from resampling talks. --spans is for models that were not trained on these talks: it looks
 at what is kept, and at the logits after a question and along its right answer beside those behind the full cache. --talks is for
-each kind of talk (bench/eviction_talks.py), --threads for the program. Needs Python alone.
+each kind of talk (bench/eviction_talks.py), --threads for the program. Interrupted, it judges what there is. Needs Python alone.
 """
 import argparse
 import collections
@@ -28,18 +28,23 @@ RATIOS = (1, 0.7, 0.5, 0.25)
 
 
 def run(binary, model, samples, answer_tokens=40, threads=0, ring=True):
-    """-> for each sample what the program says of it (bench/eviction_quality.cpp)"""
+    """-> for each sample what the program says of it (bench/eviction_quality.cpp); fewer when interrupted"""
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
         for sample in samples:
-            file.write(json.dumps({key: sample[key] for key in ("talk", "questions", "expected")}) + "\n")
+            wanted = ("talk", "questions") if answer_tokens else ("talk", "questions", "expected")
+            file.write(json.dumps({key: sample[key] for key in wanted}) + "\n")
         file.flush()
         with subprocess.Popen([binary, model, file.name, str(answer_tokens), str(threads), str(int(ring))],
                               stdout=subprocess.PIPE, text=True) as program:
             out = []
-            for line in program.stdout:
-                out.append(json.loads(line))
-                if sys.stderr.isatty():
-                    print(f"\r{len(out)} of {len(samples)} talks", end="", file=sys.stderr, flush=True)
+            try:
+                for line in program.stdout:
+                    out.append(json.loads(line))
+                    if sys.stderr.isatty():
+                        print(f"\r{len(out)} of {len(samples)} talks", end="", file=sys.stderr, flush=True)
+            except KeyboardInterrupt:
+                program.kill()
+                return out
     if program.returncode != 0 or len(out) != len(samples):
         sys.exit(f"the program ended with {program.returncode} after {len(out)} of {len(samples)} talks")
     return out
@@ -64,7 +69,7 @@ def with_all_kept(cells):
 
 
 def spans(samples, results):
-    """-> {(policy, ratio): [(talk, share of the wanted value's tokens kept, errors and likelihood of the program)]}, a question each"""
+    """-> {(policy, ratio): [(talk, share of the wanted value's tokens kept, the program's figures)]}, a question each"""
     out = collections.defaultdict(list)
     for talk, (sample, result) in enumerate(zip(samples, results)):
         text = sample["talk"].encode()
@@ -199,8 +204,8 @@ def main():
         samples = list(eviction_talks.samples(eviction_talks.CELLS, options.talks, options.seed))
         results = run(options.binary, options.model, samples, threads=options.threads)
         cells = judged(samples, results)
-    lengths, asked = [r["tokens"] for r in results], sum(len(s["wanted"]) for s in samples)
-    print(f"{len(samples)} talks of {min(lengths)} to {max(lengths)} tokens, {asked} questions")
+    lengths, asked = [r["tokens"] for r in results], sum(len(s["wanted"]) for s, _ in zip(samples, results))
+    print(f"{len(results)} talks of {min(lengths)} to {max(lengths)} tokens, {asked} questions")
     (print_spans if options.spans else print_answers)(cells)
     if options.json:
         with open(options.json, "w") as file:
