@@ -1,6 +1,8 @@
-// make_random_model SHAPE TYPE OUT.gguf: a file of a published model's shape with random weights, for speed comparisons without
-// a download. Troupe and llama.cpp both load it; what it says is noise.
+// make_random_model SHAPE TYPE OUT.gguf [layers]: a file of a published model's shape with random weights, for speed
+// comparisons without a download. Troupe and llama.cpp both load it; what it says is noise.
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -182,12 +184,14 @@ int write_model(const model_shape& s, weight_type type, const std::string& path)
 
 int main(int count, char** arguments) {
   const std::vector<std::string> args(arguments + 1, arguments + count);
-  if (args.size() == 3)
-    for (const auto& s : shapes)
+  if (args.size() == 3 || args.size() == 4)
+    for (auto s : shapes)
       for (const weight_type t : types)
-        if (args[0] == s.name && args[1] == info_of(t).name)
+        if (args[0] == s.name && args[1] == info_of(t).name) {
+          s.layers = args.size() == 4 ? std::max(1, std::atoi(args[3].c_str())) : s.layers;
           return write_model(s, t, args[2]);
-  std::cerr << "usage: make_random_model SHAPE TYPE OUT.gguf\n  shapes:";
+        }
+  std::cerr << "usage: make_random_model SHAPE TYPE OUT.gguf [layers]\n  shapes:";
   for (const auto& s : shapes)
     std::cerr << ' ' << s.name;
   std::cerr << "\n  types:";
