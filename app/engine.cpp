@@ -87,14 +87,20 @@ result<memory_plan> divide_memory(const settings& s, const model_weights& weight
   const auto& shape = weights.shape;
   const auto shards = static_cast<std::uint64_t>(s.memory.kv_shards);
   const auto context = static_cast<std::uint64_t>(wanted_context(s, shape));
-  constexpr std::uint64_t state_upkeep_bytes = 256, request_upkeep_bytes = 24u << 10, request_token_bytes = 16;
+  constexpr std::uint64_t state_upkeep_bytes = 256, copy_upkeep_bytes = 256, request_upkeep_bytes = 24u << 10, request_token_bytes = 16;
   memory_needs needs;
   needs.resident_bytes = now.resident_bytes;
   needs.peak_bytes = now.peak_bytes;
   needs.later_bytes = weights.token_embedding.bytes();
   if (s.memory.prefix_reuse)
-    needs.state_bytes = shards * static_cast<std::uint64_t>(s.memory.prompt_states) *
+    needs.kept_bytes = shards * static_cast<std::uint64_t>(s.memory.prompt_states) *
                         (static_cast<std::uint64_t>(shape.hidden) * sizeof(float) + state_upkeep_bytes);
+  const auto host_bytes = static_cast<std::uint64_t>(s.memory.host_tier_mib) << 20;
+  const auto copies = (host_bytes + (static_cast<std::uint64_t>(s.memory.disk_tier_mib) << 20)) / device.page_bytes;
+  needs.kept_bytes += host_bytes + copies * copy_upkeep_bytes;
+  if (copies > 0) // those that are on their way
+    needs.kept_bytes += shards * device.page_bytes *
+                        (limits::tier_load_pages_max + limits::tier_prefetch_pages_max + limits::tier_write_pages_max);
   needs.page_bytes = device.page_bytes;
   needs.request_bytes = request_upkeep_bytes + context * request_token_bytes;
   needs.pages_min = static_cast<std::uint32_t>(

@@ -37,7 +37,7 @@ std::optional<memory_plan> divide(std::uint64_t limit, const memory_needs& needs
   const auto request_bytes = std::max<std::uint64_t>(needs.request_bytes, 1);
   plan.requests_max = static_cast<int>(
       std::min<std::uint64_t>(limit / whole * request_part / request_bytes, static_cast<std::uint64_t>(needs.requests_max)));
-  const std::uint64_t taken = needs.resident_bytes + needs.later_bytes + needs.state_bytes + upkeep_bytes + limit / whole * spare_part +
+  const std::uint64_t taken = needs.resident_bytes + needs.later_bytes + needs.kept_bytes + upkeep_bytes + limit / whole * spare_part +
                               bytes_of(share_memory(limit)) + static_cast<std::uint64_t>(plan.requests_max) * request_bytes;
   if (limit < std::max(taken, needs.peak_bytes))
     return std::nullopt;

@@ -31,7 +31,7 @@ struct memory_needs {
   std::uint64_t resident_bytes = 0; // the process with its packed weights and scratch memory
   std::uint64_t peak_bytes = 0;     // while it loaded
   std::uint64_t later_bytes = 0;    // of the model's file, read while it serves
-  std::uint64_t state_bytes = 0;    // all kept states of prompts
+  std::uint64_t kept_bytes = 0;     // what the settings keep besides pages: states of prompts, copies of pages in the host's memory
   std::uint64_t page_bytes = 0;     // one KV page
   std::uint64_t request_bytes = 0;  // what a request needs besides its text and its pages
   std::uint32_t pages_min = 1;      // fewer are of no use

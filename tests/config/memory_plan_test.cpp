@@ -18,7 +18,7 @@ memory_needs small_model() {
   needs.resident_bytes = 140 * mib;
   needs.peak_bytes = 150 * mib;
   needs.later_bytes = 30 * mib;
-  needs.state_bytes = 2 * mib;
+  needs.kept_bytes = 2 * mib;
   needs.page_bytes = 360 << 10;
   needs.request_bytes = 56 << 10;
   needs.pages_min = 32;
@@ -28,7 +28,7 @@ memory_needs small_model() {
 
 std::uint64_t bytes_of(std::uint64_t limit, const memory_needs& needs, const memory_plan& plan) {
   const auto shares = share_memory(limit);
-  return needs.resident_bytes + needs.later_bytes + needs.state_bytes + shares.input_bytes + shares.answer_bytes +
+  return needs.resident_bytes + needs.later_bytes + needs.kept_bytes + shares.input_bytes + shares.answer_bytes +
          shares.stored_bytes + shares.socket_stored_bytes + shares.history_bytes + limits::body_working_factor * shares.body_bytes_max +
          plan.pages * needs.page_bytes + static_cast<std::uint64_t>(plan.requests_max) * needs.request_bytes;
 }
