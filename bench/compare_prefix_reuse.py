@@ -10,7 +10,7 @@ Measured is the time to the first text of turns 2 to 10, as the client sees it, 
     in turn   one request at a time: turn 1 of every chat, then turn 2 of every chat, ...
     at once   turn 1 of all chats side by side, then turn 2 of all chats, ...
 
-and, in turn, the processor time that the server uses until then, which other work on the machine changes least. --quiet 0.1 waits
+and the processor time that the server uses until then, which other work on the machine changes least. --quiet 0.1 waits
 before each request (each turn of all chats) until others take less than a tenth of the processor, and leaves out of the means what
 they disturbed more than that.
 
@@ -165,9 +165,7 @@ def main():
     report, missed = [], False
     print(f"{'order':8} {'llama-server':12} {'measure':12} {'Troupe ms':>10} {'theirs ms':>10} {'ratio':>6} {'cached %':>9} {'theirs':>6}")
     for order in orders:
-        measures = {"first token": "first_s", "whole answer": "whole_s"}
-        if order == "in turn":
-            measures["its processor"] = "used_s"
+        measures = {"first token": "first_s", "its processor": "used_s", "whole answer": "whole_s"}
         for peer in peers:
             share = [100 * statistics.mean(late(r[side][order], "cached") / late(r[side][order], "prompt") for r in rounds)
                      for side in ("troupe", peer)]

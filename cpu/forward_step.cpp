@@ -35,8 +35,11 @@ forward_step::forward_step(const packed_model& model, kv_store& kv, thread_team&
 }
 
 void forward_step::touch() {
-  for (auto* buffer :
-       {&x_, &qkv_, &mixed_, &gate_, &up_, &delta_, &cosine_, &sine_, &logits_, &temporary_, &attention_})
+  sink_q_.require(qkv_.size());
+  sink_cosine_.require(cosine_.size());
+  sink_sine_.require(sine_.size());
+  for (auto* buffer : {&x_, &qkv_, &sink_q_, &mixed_, &gate_, &up_, &delta_, &cosine_, &sine_, &sink_cosine_, &sink_sine_, &logits_,
+                       &temporary_, &attention_})
     buffer->touch();
   const int rows_max = static_cast<int>(all_rows_.size());
   for (const auto& l : model_.layers)
