@@ -1,4 +1,4 @@
-// Issue 3, Done 7: four times more sessions than the device holds take turns on the bundled model, on real threads.
+// Four times more sessions than the device holds take turns on the bundled model, on real threads.
 //
 // Hit: when the reservation comes, the device holds all that is known of the prompt; a page that is still on its way up is a
 // miss. Hidden: of the time in which pages are copied, up or down, that in which a step runs or no request waits for a page
