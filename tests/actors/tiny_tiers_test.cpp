@@ -23,9 +23,9 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::size_t sessions = 48;
-constexpr int rounds = 5;
+constexpr int rounds = 4;
 constexpr int learning_rounds = 2; // until each conversation's successor has been seen
-constexpr int answer_tokens = 10;
+constexpr int answer_tokens = 8;
 
 std::filesystem::path model_folder() {
   const std::filesystem::path path = std::string(TROUPE_SOURCE_DIR) + "/models/tiny";
@@ -36,7 +36,7 @@ std::unique_ptr<runtime> start(std::uint32_t pages, const tier_parts& tiers) {
   auto file = open_model(model_folder()).value();
   auto tokens = tokenizer::build(std::move(file.tokenizer)).value();
   cpu_options device;
-  device.threads = 2;
+  device.threads = 1; // the turns are to wait for pages, not for a second core
   device.pages = pages;
   device.step_tokens_max = 256;
   device.usable_vocabulary = tokens->size();
