@@ -1,5 +1,6 @@
 #include "io/wire/chat_answer.hpp"
 
+#include <algorithm>
 #include <functional>
 
 #include "io/wire/http_status.hpp"
@@ -27,7 +28,7 @@ void write_tool_call(json_writer& w, const tool_call& call) {
   w.string("name", call.name).string("arguments", call.arguments).end_object();
 }
 
-// Adds a further choice's: the prompt is the same.
+// Adds a further choice's: the prompt is the same, and what was dropped of it; so the choice that dropped most tells that.
 void add_usage(token_usage& sum, const token_usage& choice, int number) {
   if (number == 0) {
     sum.prompt_tokens = choice.prompt_tokens;
@@ -35,6 +36,7 @@ void add_usage(token_usage& sum, const token_usage& choice, int number) {
   }
   sum.completion_tokens += choice.completion_tokens;
   sum.reasoning_tokens += choice.reasoning_tokens;
+  sum.dropped_tokens = std::max(sum.dropped_tokens, choice.dropped_tokens);
 }
 
 class chat_stream_encoder final : public body_encoder {

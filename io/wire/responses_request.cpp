@@ -124,8 +124,8 @@ std::optional<wire_fault> parse_responses_request(std::string_view json, respons
   read_include(fields, out.generation.sampling);
   read_stop(fields, out.generation.stop);
   read_run_options(fields, out.generation);
-  if (out.echo.truncation == "auto" && !out.generation.overflow)
-    out.generation.overflow = overflow_policy::window;
+  if (fields.has("truncation") && !out.generation.overflow) // otherwise the settings decide
+    out.generation.overflow = out.echo.truncation == "auto" ? overflow_policy::window : overflow_policy::refuse;
   read_choices(fields, 1);
   read_thinking(fields, out.generation.enable_thinking);
   if (const auto text = fields.object("text")) {

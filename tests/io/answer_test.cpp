@@ -111,6 +111,24 @@ TEST_CASE("usage tells what the context had no room for") {
   json_writer w(text);
   write_usage(w, cut);
   CHECK(json_at(text, "/dropped_tokens") == "300");
+
+  const std::vector<generation_event> events = {generation_started{}, text_delta{"x", {}}, generation_finished{finish_reason::stop, cut}};
+  CHECK(json_at(split(run(make_chat_encoder(identity, {}), events)).body, "/usage/dropped_tokens") == "300");
+  const auto data = sse_data(unchunked(split(run(make_chat_encoder(identity, {true, true}), events)).body));
+  REQUIRE(data.size() >= 2);
+  CHECK(json_at(data[data.size() - 2], "/usage/dropped_tokens") == "300");
+}
+
+TEST_CASE("of several choices the one that dropped most tells how much") {
+  http_answer answer(make_chat_encoder(identity, {false, false, false, 2}), framing(), 2);
+  std::string out;
+  for (const int choice : {1, 0}) {
+    token_usage cut = usage;
+    cut.dropped_tokens = choice == 1 ? 48 : 32;
+    answer.consume(generation_started{}, out, choice);
+    answer.consume(generation_finished{finish_reason::stop, cut}, out, choice);
+  }
+  CHECK(json_at(split(out).body, "/usage/dropped_tokens") == "48");
 }
 
 TEST_CASE("a stream that did not ask for usage has none at all") {

@@ -51,6 +51,15 @@ TEST_CASE("a string is a user's message") {
   CHECK(!r.generation.sampling.logprobs);
 }
 
+TEST_CASE("truncation says what happens beyond the context, unless context_overflow does") {
+  CHECK_FALSE(good(R"({"input":"x"})").generation.overflow);
+  CHECK_FALSE(good(R"({"input":"x","truncation":null})").generation.overflow);
+  CHECK(good(R"({"input":"x","truncation":"auto"})").generation.overflow == overflow_policy::window);
+  CHECK(good(R"({"input":"x","truncation":"disabled"})").generation.overflow == overflow_policy::refuse);
+  CHECK(good(R"({"input":"x","truncation":"disabled","context_overflow":"compress"})").generation.overflow ==
+        overflow_policy::compress);
+}
+
 TEST_CASE("items that the assistant made in a row are one message") {
   const auto messages = input(R"({"role":"developer","content":"sys"},
     {"type":"message","role":"user","content":[{"type":"input_text","text":"weather?"}]},
