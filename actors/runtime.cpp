@@ -76,9 +76,47 @@ std::vector<tiered_shard_config> share_pages(std::uint32_t pages, std::uint32_t 
   return out;
 }
 
+// What the journals know of the file that an earlier process left, where it is of the same kind.
+result<tier_file> open_kept_file(const std::filesystem::path& path, const tier_file_shape& shape,
+                                 std::vector<tiered_shard_config>& shards, const log_sink& log) {
+  auto found = tier_file::open_named(path, shape);
+  if (!found)
+    return found;
+  std::size_t entries = 0;
+  for (const auto& shard : shards) {
+    const auto read = shard.tiers.journal->read();
+    if (!read)
+      log_to(log, log_level::error, read.fault().message);
+    entries += read ? *read : 0;
+  }
+  log_to(log, log_level::info, std::to_string(entries) + " KV pages of an earlier process are on disk");
+  return found;
+}
+
+// Else a fresh file, and no records: they are not read here, as they are erased when their thread comes to it.
+result<std::unique_ptr<tier_store>> make_kept_tiers(const tier_parts& parts, const tier_store_options& options,
+                                                    std::vector<tiered_shard_config>& shards, const log_sink& log) {
+  const auto path = parts.folder / "pages.kv";
+  // Each shard has its own part of the slots.
+  const tier_file_shape shape{options.page_bytes, options.slots[index_of(tier_level::disk)],
+                              options.identity + ", " + std::to_string(shards.size()) + " shards"};
+  for (std::size_t i = 0; i < shards.size(); ++i)
+    shards[i].tiers.journal = std::make_shared<tier_journal>(parts.records, static_cast<std::uint32_t>(i));
+  auto kept = open_kept_file(path, shape, shards, log);
+  if (kept)
+    return tier_store::create(options, std::move(*kept));
+  if (kept.fault().code != errc::not_found)
+    log_to(log, log_level::warning, "KV pages of an earlier process are not used: " + kept.fault().message);
+  tier_journal::forget_all(*parts.records);
+  auto fresh = tier_file::create_named(path, shape);
+  if (!fresh)
+    return fresh.fault();
+  return tier_store::create(options, std::move(*fresh));
+}
+
 // Makes the tiers and gives each shard its share of their slots; null where none is wanted.
 result<std::shared_ptr<tier_store>> make_tiers(const tier_parts& parts, const backend& device,
-                                               std::vector<tiered_shard_config>& shards) {
+                                               std::vector<tiered_shard_config>& shards, const log_sink& log) {
   if (parts.host_bytes == 0 && parts.disk_bytes == 0)
     return std::shared_ptr<tier_store>();
   if (parts.prefetch_ahead < 0 || parts.prefetch_ahead > limits::prefetch_ahead_max)
@@ -108,7 +146,8 @@ result<std::shared_ptr<tier_store>> make_tiers(const tier_parts& parts, const ba
       tiers.index.first[level] = static_cast<std::uint32_t>(share[level] * i);
     }
   }
-  auto made = tier_store::create(options);
+  const bool kept = parts.records && options.slots[index_of(tier_level::disk)] > 0;
+  auto made = kept ? make_kept_tiers(parts, options, shards, log) : tier_store::create(options);
   if (!made)
     return made.fault();
   return std::shared_ptr<tier_store>(std::move(*made));
@@ -209,7 +248,7 @@ result<std::unique_ptr<runtime>> runtime::start(runtime_parts parts) {
     return valid.fault();
 
   auto shards = share_pages(pages_of(parts, parts.device->shape()), static_cast<std::uint32_t>(parts.kv_shards), parts.prefix);
-  auto store = make_tiers(parts.tiers, *parts.device, shards);
+  auto store = make_tiers(parts.tiers, *parts.device, shards, parts.log);
   if (!store)
     return store.fault();
 
@@ -282,9 +321,9 @@ result<void> runtime::kill(actor_kind kind, std::uint64_t index) {
   const auto peers = inside_->front->peers();
   if (!peers)
     return fail(errc::shutting_down, "the service is shutting down");
-  const bool exists = kind == actor_kind::session    ? inside_->front->find(index) != nullptr
-                      : kind == actor_kind::kv_shard ? index < peers->shards.size()
-                      : kind == actor_kind::worker   ? index < peers->workers.size()
+  const bool exists = kind == actor_kind::session           ? inside_->front->find(index) != nullptr
+                      : kind == actor_kind::kv_shard        ? index < peers->shards.size()
+                      : kind == actor_kind::worker          ? index < peers->workers.size()
                       : kind == actor_kind::transfer_stream ? index == 0 && peers->transfer.incarnation > 0
                                                             : index == 0;
   if (!exists)

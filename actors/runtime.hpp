@@ -16,6 +16,7 @@
 #include "actors/session/sampling_defaults.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/record_store.hpp"
 #include "base/result.hpp"
 #include "io/edge.hpp"
 #include "memory/prefix_policy.hpp"
@@ -29,7 +30,8 @@ namespace troupe {
 struct tier_parts {
   std::uint64_t host_bytes = 0;
   std::uint64_t disk_bytes = 0;
-  std::filesystem::path folder = "/var/tmp"; // of the file, which has no name and ends with the process
+  std::filesystem::path folder = "/var/tmp"; // of the file
+  std::shared_ptr<record_store> records;     // of its pages, for the next process; null: the file has no name and ends with this one
   std::string identity;                      // whose pages these are, as of tier_file
   std::chrono::seconds time_to_live{0};      // of what nobody uses; 0: no end
   int prefetch_ahead = 2;                    // conversations; 0: nothing is prefetched. At most limits::prefetch_ahead_max

@@ -15,6 +15,7 @@
 #include "cpu/cpu_backend.hpp"
 #include "cpu/kv_store.hpp"
 #include "model/model_file.hpp"
+#include "storage/fingerprint.hpp"
 #include "storage/sqlite_records.hpp"
 
 namespace troupe {
@@ -201,7 +202,10 @@ result<std::optional<kept_state>> open_state(const settings& s, const log_sink& 
   auto records = open_sqlite_records({*path / "records.sqlite", limits::records_bytes_max, log});
   if (!records)
     return records.fault();
-  return std::optional<kept_state>(kept_state{std::move(*folder), std::move(*records), *secret});
+  auto pages = open_sqlite_records({*path / "pages.sqlite", limits::records_bytes_max, log});
+  if (!pages)
+    return pages.fault();
+  return std::optional<kept_state>(kept_state{std::move(*folder), std::move(*records), std::move(*pages), *secret});
 }
 
 result<std::unique_ptr<runtime>> start_engine(const settings& s, const kept_state* state, const log_sink& log) {
@@ -285,8 +289,18 @@ result<std::unique_ptr<runtime>> start_engine(const settings& s, const kept_stat
   parts.running_max = std::min(s.scheduler.running_max, std::max(1, memory.requests_max / 2));
   parts.waiting_max = std::clamp(memory.requests_max - parts.running_max, 1, s.scheduler.waiting_max);
   parts.step_tokens = s.scheduler.step_tokens;
-  if (state != nullptr)
+  if (state != nullptr) {
     parts.secret = state->secret;
+    parts.tiers.records = state->pages;
+    parts.tiers.folder = state->folder.path();
+    // Pages of another process must be what this one would compute, to the bit: of the same weights and the same program.
+    for (const std::filesystem::path& each : {path, std::filesystem::path("/proc/self/exe")}) {
+      const auto print = parts.tiers.disk_bytes > 0 ? fingerprint_of(each) : std::string();
+      if (!print)
+        return print.fault();
+      parts.tiers.identity += ", " + *print;
+    }
+  }
   parts.fault_injection = s.process.fault_injection;
   parts.log = log;
   log_to(log, log_level::info,

@@ -15,7 +15,8 @@ namespace troupe {
 // What outlives the process, with memory.persistence on. The folder is this process's as long as it lives.
 struct kept_state {
   state_folder folder;
-  std::shared_ptr<record_store> records;
+  std::shared_ptr<record_store> records; // of stored responses
+  std::shared_ptr<record_store> pages;   // of KV pages: a file of their own, so that neither takes the other's room
   std::uint64_t secret = 0;
 };
 

@@ -21,6 +21,9 @@ struct record_change {
   std::string table;
   std::string key;
   std::optional<std::string> value; // absent: the record is erased, where there is one
+  bool whole_table = false;         // every record of the table is erased, whatever the key
+
+  static record_change erase_table(std::string name) { return {std::move(name), {}, std::nullopt, true}; }
 };
 
 class record_store {

@@ -28,6 +28,8 @@ tiered_shard::tiered_shard(tiered_shard_config config)
       tiers_(index_.enabled() && config.pages.prefix.reuse) {
   if (!tiers_)
     return;
+  if (config_.journal)
+    config_.journal->follow(index_);
   entry_of_.resize(config.pages.pages);
   queued_.resize(config.pages.pages);
   prefetched_.resize(config.pages.pages);

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -26,12 +27,14 @@
 #include "memory/page_moves.hpp"
 #include "memory/prefetch_predictor.hpp"
 #include "memory/tier_index.hpp"
+#include "memory/tier_journal.hpp"
 
 namespace troupe {
 
 struct tier_config {
   tier_index_config index; // no slots: no tiers
   int prefetch_ahead = 0;  // conversations; 0: none is predicted
+  std::shared_ptr<tier_journal> journal = nullptr; // null: what lies on disk ends with the process
 };
 
 struct tiered_shard_config {

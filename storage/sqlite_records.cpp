@@ -98,10 +98,13 @@ public:
   result<void> start() {
     auto put = prepare(database_.get(), "INSERT OR REPLACE INTO records (name, key, value, sum) VALUES (?1, ?2, ?3, ?4)");
     auto erase = prepare(database_.get(), "DELETE FROM records WHERE name = ?1 AND key = ?2");
-    if (!put || !erase)
-      return put ? erase.fault() : put.fault();
+    auto erase_table = prepare(database_.get(), "DELETE FROM records WHERE name = ?1");
+    for (auto* made : {&put, &erase, &erase_table})
+      if (!*made)
+        return made->fault();
     put_ = std::move(*put);
     erase_ = std::move(*erase);
+    erase_table_ = std::move(*erase_table);
     writer_ = std::thread([this] { work(); });
     return {};
   }
@@ -138,7 +141,7 @@ private:
 
   std::mutex database_mutex_;
   database_ptr database_;
-  statement_ptr put_, erase_;
+  statement_ptr put_, erase_, erase_table_;
   const log_sink log_;
   // No secret: chance alone damages a record.
   const hash_key key_{[n = std::uint64_t{0}]() mutable { return random_at(schema_version, n++); }};
@@ -148,6 +151,7 @@ private:
   std::deque<transaction> queue_;
   std::size_t waiting_bytes_ = 0;
   bool ending_ = false;
+  std::string last_fault_; // the writer's
   std::thread writer_;
 };
 
@@ -162,8 +166,11 @@ void sqlite_records::work() {
     waiting_bytes_ -= next.bytes;
     lock.unlock();
     auto outcome = commit(next.changes);
-    if (!outcome)
-      log_to(log_, log_level::error, outcome.fault().message);
+    if (const std::string fault = outcome ? "" : outcome.fault().message; fault != last_fault_) {
+      last_fault_ = fault; // of many alike the first is told
+      if (!fault.empty())
+        log_to(log_, log_level::error, fault);
+    }
     if (next.done)
       next.done(std::move(outcome));
     next = {};
@@ -184,9 +191,10 @@ result<void> sqlite_records::commit(const std::vector<record_change>& changes) {
 }
 
 result<void> sqlite_records::apply(const record_change& change) {
-  sqlite3_stmt* const statement = change.value ? put_.get() : erase_.get();
+  sqlite3_stmt* const statement = change.whole_table ? erase_table_.get() : change.value ? put_.get() : erase_.get();
   bind_bytes(statement, 1, change.table);
-  bind_bytes(statement, 2, change.key);
+  if (!change.whole_table)
+    bind_bytes(statement, 2, change.key);
   if (change.value) {
     bind_bytes(statement, 3, *change.value);
     sqlite3_bind_int64(statement, 4, checksum(change.table, change.key, *change.value));

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A server that keeps its state, killed with SIGKILL under load, again and again: what was acknowledged is there afterwards,
-word for word, conversations go on with the tokens that an undisturbed server gives, and damaged files cost what they held alone.
+word for word, conversations go on from pages on disk with the tokens that an undisturbed server gives, and damaged files cost
+what they held alone.
 
 persistence.py [--seed N] [--rounds N] --binary troupe serve ...
 """
@@ -16,7 +17,7 @@ import tempfile
 import time
 import urllib.error
 
-from support import Checks, Server, limited, skip
+from support import Checks, Server, limited, skip, wait_for
 
 try:
     import websockets
@@ -47,10 +48,12 @@ def wish():
     return turn
 
 
-def start(state=None):
+def start(state=None, more=()):
     command = list(arguments.binary)
     if state:
-        command += ["--set", "memory.persistence=on", "--set", f"memory.state_dir={state}"]
+        command += ["--set", "memory.persistence=on", "--set", f"memory.state_dir={state}", "--set", "memory.disk_tier_mib=64"]
+    for each in more:
+        command += ["--set", each]
     return Server.start(command)
 
 
@@ -69,17 +72,17 @@ def stored(server, turn):
 # ---- load: each worker talks until the server goes, and notes what it was told ----
 
 class Conversation:
-    def __init__(self):
-        self.turns = []  # acknowledged: {"wish", "id", "response"}
+    def __init__(self, turns=()):
+        self.turns = list(turns)  # acknowledged: {"wish", "id", "response", "previous"}
 
     def body(self, turn):
         body = dict(turn)
-        if self.turns:
+        if self.turns and self.turns[-1]["response"]["usage"]["total_tokens"] < 600:  # the context is 1,024 tokens
             body["previous_response_id"] = self.turns[-1]["id"]
         return body
 
     def acknowledged(self, turn, response):
-        self.turns.append({"wish": turn, "id": response["id"], "response": response})
+        self.turns.append({"wish": turn, "id": response["id"], "response": response, "previous": response["previous_response_id"]})
 
 
 async def over_http(server, conversation):
@@ -124,13 +127,17 @@ async def over_socket(server, lanes):
                 await ask(name)
 
 
-async def load(server, conversations, seconds):
+async def load(server, conversations, turns):
+    """Until so many turns more were acknowledged, and then for a moment that is drawn."""
     plain, streams, lanes = conversations[:3], conversations[3:5], conversations[5:]
     named = {f"lane{i}": each for i, each in enumerate(lanes)}
     work = [over_http(server, each) for each in plain] + [streamed(server, each) for each in streams]
     work += [over_socket(server, dict(list(named.items())[i::2])) for i in range(2)]
     tasks = [asyncio.create_task(each) for each in work]
-    await asyncio.sleep(seconds)
+    wanted = turns + sum(len(each.turns) for each in conversations)
+    while sum(len(each.turns) for each in conversations) < wanted:
+        await asyncio.sleep(0.005)
+    await asyncio.sleep(draw.uniform(0, 0.1))
     kill(server)
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):
         if not isinstance(outcome, (OSError, EOFError, urllib.error.URLError, websockets.ConnectionClosed, json.JSONDecodeError)):
@@ -148,22 +155,30 @@ def check_stored(server, conversations, what):
     check(not wrong, f"{what}: all {len(turns)} acknowledged turns are there", wrong[:3])
 
 
+twins = {}  # of a turn's response, on the server that was not disturbed
+
+
+def differs(server, turn):
+    """Whether that server says anything else in this turn."""
+    body = dict(turn["wish"])
+    if turn["previous"]:
+        body["previous_response_id"] = twins[turn["previous"]]
+    _, response = server.post("/v1/responses", body)
+    twins[turn["id"]] = response["id"]
+    wanted, got = ((texts(each), each["usage"]["output_tokens"]) for each in (turn["response"], response))
+    if got != wanted:
+        print(f"      {body}\n      {wanted!r}\n      {got!r}", flush=True)
+    return got != wanted
+
+
 def replay(server, conversations):
-    """Every conversation again, from its beginning, on another server."""
-    different = 0
-    for each in conversations:
-        previous = None
-        for turn in each.turns:
-            body = dict(turn["wish"])
-            if previous:
-                body["previous_response_id"] = previous
-            _, response = server.post("/v1/responses", body)
-            previous = response["id"]
-            same = [texts(response), response["usage"]["output_tokens"]] == [texts(turn["response"]), turn["response"]["usage"]["output_tokens"]]
-            if not same:
-                different += 1
-                print(f"      {body}\n      {texts(turn['response'])!r}\n      {texts(response)!r}", flush=True)
-    return different
+    """Every conversation again, from its beginning."""
+    return sum(differs(server, turn) for each in conversations for turn in each.turns)
+
+
+def replay_last(server, conversations):
+    """The last turn alone, of conversations whose others were replayed."""
+    return sum(differs(server, each.turns[-1]) for each in conversations)
 
 
 def texts(response):
@@ -211,6 +226,108 @@ def check_damage(state, conversations, how):
     check(status == 200 and server.get("/v1/responses/" + response["id"])[0] == 200, f"{how}: new turns are kept", response)
     kill(server)
     return found
+
+
+# ---- pages ----
+
+def settled(server):
+    """All that is published has been copied down, as far as anybody can see."""
+    last, same = None, 0
+    def still():
+        nonlocal last, same
+        now = server.metrics().get("troupe_tier_pages_stored_total")
+        same, last = (same + 1, last) if now == last else (0, now)
+        return same >= 3
+    return wait_for(still, 20, 0.1)
+
+
+def go_on(server, conversations):
+    """One more turn of each; how many prompt tokens were found, of how many."""
+    cached = prompt = 0
+    for each in conversations:
+        turn = wish()
+        status, response = server.post("/v1/responses", each.body(turn))
+        if status != 200:
+            check(False, "a conversation goes on", response)
+            continue
+        cached += response["usage"]["input_tokens_details"]["cached_tokens"]
+        prompt += response["usage"]["input_tokens"]
+        each.acknowledged(turn, response)
+    return cached, prompt
+
+
+def damage_pages(state, how):
+    copy = state + "-pages-" + how.replace(" ", "-")
+    shutil.copytree(state, copy)
+    pages, index = os.path.join(copy, "pages.kv"), os.path.join(copy, "pages.sqlite")
+    size = os.path.getsize(pages)
+    if how == "torn slots":
+        with open(pages, "r+b") as file:
+            for at in range(4096, size, 4096):
+                if draw.random() < 0.2:
+                    file.seek(at + draw.randrange(4000))
+                    file.write(draw.randbytes(draw.randrange(1, 64)))
+    elif how == "cut file":
+        os.truncate(pages, draw.randrange(8192, size))
+    elif how == "swapped slots":
+        slot = os.path.getsize(pages) // 8 // 4096 * 4096
+        with open(pages, "r+b") as file:
+            file.seek(4096)
+            first = file.read(slot)
+            file.seek(4096 + slot)
+            second = file.read(slot)
+            file.seek(4096)
+            file.write(second + first)
+    elif how == "damaged header":
+        with open(pages, "r+b") as file:
+            file.seek(40)
+            file.write(b"x")
+    elif how == "lost file":
+        os.remove(pages)
+    elif how == "lost index":
+        for name in os.listdir(copy):
+            if name.startswith("pages.sqlite"):
+                os.remove(os.path.join(copy, name))
+    elif how == "old index":  # the file went on, the index did not
+        os.truncate(index + "-wal", os.path.getsize(index + "-wal") // 2)
+    return copy
+
+
+def check_pages(state, conversations, others):
+    server = start(state)
+    cached, prompt = go_on(server, conversations)
+    check(cached > prompt / 2, f"pages on disk: {cached} of {prompt} prompt tokens are found after a kill", (cached, prompt))
+    check(settled(server), "pages on disk: copying comes to rest")
+    kill(server)
+    server = start(state)
+    cached, prompt = go_on(server, conversations)
+    check(cached > prompt * 0.8, f"pages on disk: {cached} of {prompt}, where all had been copied", (cached, prompt))
+    settled(server)
+    kill(server)
+    for how in ("torn slots", "cut file", "swapped slots", "damaged header", "lost file", "lost index", "old index"):
+        copy = damage_pages(state, how)
+        server = start(copy)
+        branch = [Conversation(each.turns) for each in conversations]
+        cached, prompt = go_on(server, branch)
+        loaded = server.metrics()['troupe_tier_pages_loaded_total{tier="disk"}']
+        damaged = server.metrics()['troupe_tier_moves_failed_total{reason="damaged"}']
+        print(f"      {how}: {cached} of {prompt} prompt tokens found, {damaged:.0f} damaged copies", flush=True)
+        if how in ("damaged header", "lost file", "lost index"):
+            check.equal((loaded, damaged), (0, 0), f"{how}: the server starts without pages")
+        if how in ("torn slots", "swapped slots"):
+            check(damaged > 0, f"{how}: damage is told")
+        kill(server)
+        others.append(branch)
+
+
+def check_other_types(state, conversations):
+    """Pages of other types are not taken for these."""
+    copy = state + "-types"
+    shutil.copytree(state, copy)
+    server = start(copy, ("memory.kv_keys=bf16",))
+    go_on(server, [Conversation(each.turns) for each in conversations])
+    check.equal(server.metrics()['troupe_tier_pages_loaded_total{tier="disk"}'], 0, "other KV types: the server starts without pages")
+    server.stop()
 
 
 def check_second_process(state):
@@ -261,7 +378,7 @@ with tempfile.TemporaryDirectory(prefix="troupe-persistence-") as folder:
         server = start(state)
         if round:
             check_stored(server, conversations, f"after kill {round}")
-        asyncio.run(load(server, conversations, draw.uniform(1.0, 4.0)))
+        asyncio.run(load(server, conversations, draw.randrange(30, 60)))
     killed, ended = state + "-killed", state + "-ended"
     shutil.copytree(state, killed)
     shutil.copytree(state, ended)
@@ -278,7 +395,11 @@ with tempfile.TemporaryDirectory(prefix="troupe-persistence-") as folder:
     check_delete(state, conversations)
     check_second_process(state)
     check_full_disk(state, conversations)
+    others = []
+    check_pages(state, conversations, others)
+    check_other_types(state, conversations)
     with start() as fresh:
         total = sum(len(each.turns) for each in conversations)
         check.equal(replay(fresh, conversations), 0, f"a fresh server gives the same tokens in all {total} turns")
+        check.equal(sum(replay_last(fresh, each) for each in others), 0, "and in those that went on from damaged pages")
 check.done()

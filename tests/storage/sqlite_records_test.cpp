@@ -83,6 +83,15 @@ TEST_CASE("records are there after their store was opened again, in the order of
   CHECK((about.st_mode & 0777) == 0600);
 }
 
+TEST_CASE("a table is erased as a whole, within its transaction") {
+  const scratch_folder scratch;
+  auto records = open(scratch / "r");
+  CHECK(write(*records, {{"t", "a", "x"}, {"t", "b", "y"}, {"u", "a", "z"}}));
+  CHECK(write(*records, {{"t", "c", "x"}, record_change::erase_table("t"), {"t", "d", "x"}}));
+  CHECK(all_of(*records, "t") == table_map{{"d", "x"}});
+  CHECK(all_of(*records, "u") == table_map{{"a", "z"}});
+}
+
 TEST_CASE("what was queued is written before the store ends, in order") {
   const scratch_folder scratch;
   std::atomic<int> told{0};

@@ -47,7 +47,9 @@ public:
 
 private:
   void apply(record_change change) {
-    if (change.value)
+    if (change.whole_table)
+      tables[change.table].clear();
+    else if (change.value)
       tables[change.table][change.key] = std::move(*change.value);
     else
       tables[change.table].erase(change.key);
