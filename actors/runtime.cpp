@@ -7,6 +7,7 @@
 #include <random>
 
 #include "actors/edge_bridge/actor_port.hpp"
+#include "actors/session/context_choice.hpp"
 #include "actors/supervisor/supervisor.hpp"
 #include "actors/support/actor_house.hpp"
 #include "base/random.hpp"
@@ -58,6 +59,10 @@ result<void> check_parts(const runtime_parts& parts) {
   if (parts.sink_tokens < 0 || parts.sink_tokens > limits::window_sink_tokens_max)
     return fail(errc::invalid_argument, "sink_tokens is " + std::to_string(parts.sink_tokens) + "; it must lie within 0 and " +
                                             std::to_string(limits::window_sink_tokens_max));
+  std::vector<token_id> none;
+  const int context = parts.model.context_tokens;
+  if (const auto fit = choose_context(parts.overflow, context, parts.sink_tokens, context + 1, none); !fit)
+    return fit.fault(); // no turn could outgrow it
   if (parts.history_bytes > limits::token_history_bytes_max)
     return fail(errc::invalid_argument, "history_bytes is " + std::to_string(parts.history_bytes) + "; at most " +
                                             std::to_string(limits::token_history_bytes_max));

@@ -56,7 +56,7 @@ struct token_usage {
   int cached_tokens = 0;    // of the prompt, found in the prefix cache
   int completion_tokens = 0;
   int reasoning_tokens = 0; // of the completion
-  int dropped_tokens = 0;   // of both, that the context had no room for
+  int dropped_tokens = 0;   // that the context had no room for: of both, and those that a window took off the prompt before
 };
 
 struct text_logprob {

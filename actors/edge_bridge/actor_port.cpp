@@ -29,6 +29,9 @@ result<std::shared_ptr<const company>> actor_port::admit(const generation_reques
   };
   if (auto valid = check_request(request); !valid)
     return refuse(valid.fault());
+  if (places > parts_.slots->limit())
+    return refuse({errc::invalid_argument, std::to_string(places) + " choices are more than the " +
+                                               std::to_string(parts_.slots->limit()) + " requests that this server takes at a time"});
   if (!parts_.slots->try_enter(places))
     return refuse({errc::queue_full, "not " + std::to_string(places) + " of the " + std::to_string(parts_.slots->limit()) +
                                          " places are free; try again later"});
