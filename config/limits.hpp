@@ -105,6 +105,7 @@ inline constexpr std::size_t send_queue_bytes_max = 4u << 20; // cancel the requ
 inline constexpr int json_depth_max = 64;                   // invalid_argument
 inline constexpr int websocket_lanes_max = 16;              // queue_full
 inline constexpr int websocket_lane_queue_max = 8;          // queue_full
+inline constexpr std::size_t owed_erasures_max = 1 << 16;     // that the disk refused; further ones come back with a restart
 inline constexpr int stored_responses_max = 4096;           // oldest is dropped
 inline constexpr std::size_t stored_responses_bytes_max = 256u << 20; // oldest is dropped
 inline constexpr int socket_stored_responses_max = 128;     // of one socket, with store:false; oldest is dropped

@@ -1,7 +1,9 @@
 #include "io/response_store.hpp"
 
 #include <algorithm>
+#include <iterator>
 
+#include "config/limits.hpp"
 #include "io/response_records.hpp"
 
 namespace troupe {
@@ -96,15 +98,21 @@ const stored_response* response_store::find(std::string_view id, std::string_vie
 
 // `then` runs while the destructor still waits.
 void response_store::write(changes wanted, written_fn then) {
+  changes erased;
   {
     const std::lock_guard lock(mutex_);
     ++writing_;
+    wanted.insert(wanted.begin(), std::make_move_iterator(owed_.begin()), std::make_move_iterator(owed_.end()));
+    owed_.clear();
   }
-  records_->write(std::move(wanted), [this, next = std::move(then)](result<void> outcome) {
+  std::copy_if(wanted.begin(), wanted.end(), std::back_inserter(erased), [](const record_change& c) { return !c.value; });
+  records_->write(std::move(wanted), [this, next = std::move(then), erased = std::move(erased)](result<void> outcome) {
     if (next)
       next(outcome);
     const std::lock_guard lock(mutex_);
     failures_ += outcome ? 0 : 1;
+    if (!outcome && owed_.size() + erased.size() <= limits::owed_erasures_max)
+      owed_.insert(owed_.end(), erased.begin(), erased.end());
     --writing_;
     written_.notify_all();
   });

@@ -93,6 +93,7 @@ private:
   std::uint64_t next_number_ = 1; // of responses and messages
   std::size_t bytes_ = 0;         // responses, and each message once
   std::size_t writing_ = 0;       // writes that the records have not answered
+  changes owed_;                  // erasures that the records refused; the next write tries them again
   std::uint64_t failures_ = 0;
 };
 

@@ -314,6 +314,26 @@ TEST_CASE("a deletion is answered when the record is erased") {
   CHECK(edge.routes->erased(job, fail(errc::io_failed, "no")).status == 500);
 }
 
+TEST_CASE("an erasure that the disk refused is made up for by the next write, and does not come back") {
+  auto records = std::make_shared<memory_records>();
+  {
+    response_store store(roomy, records);
+    store.put({"r", {}, {message("x")}, "{}"});
+    records->refusal = fail(errc::io_failed, "the disk is full");
+    result<void> outcome;
+    store.erase("r", {}, [&](result<void> r) { outcome = std::move(r); });
+    CHECK_FALSE(outcome);
+    CHECK(records->size() == 2);
+    records->refusal.reset();
+    store.put({"later", {}, {}, "{}"});
+  }
+  response_store again(roomy, records);
+  again.restore(log_sink{});
+  CHECK_FALSE(again.json("r", {}));
+  CHECK(again.json("later", {}));
+  CHECK(records->size() == 1);
+}
+
 TEST_CASE("a socket tells of a response's end when it is kept, and its lane goes on then") {
   kept_edge edge(std::make_shared<memory_records>());
   edge.records->held = true;
