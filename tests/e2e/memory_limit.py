@@ -15,7 +15,7 @@ import time
 from support import Checks, limited, server_from_arguments, skip, wait_for
 
 limited(560)
-LIMIT_MIB, WANTED, TOLERANCE = 128, 4, 1.05
+LIMIT_MIB, WANTED, TOLERANCE = 96, 4, 1.05
 WORDS = "order parcel delivery refund invoice address window garden kitchen table paper letter monday friday morning price would where".split()
 
 
