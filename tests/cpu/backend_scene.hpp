@@ -1,6 +1,10 @@
 // A CPU backend over a random model, and the logits that it chose from: what the backend's tests share.
 #pragma once
+#include <doctest/doctest.h>
+
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <utility>
@@ -10,6 +14,21 @@
 #include "tests/support/random_model.hpp"
 
 namespace troupe::tests {
+
+// The length of the difference as a share of the expected one's.
+inline double relative_error(const std::vector<float>& got, const std::vector<float>& expected) {
+  REQUIRE(got.size() == expected.size());
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    difference += std::pow(static_cast<double>(got[i]) - expected[i], 2);
+    size += std::pow(static_cast<double>(expected[i]), 2);
+  }
+  return std::sqrt(difference / size);
+}
+
+inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
 
 // Keeps the logits of every sampled row, by request number.
 class backend_scene {

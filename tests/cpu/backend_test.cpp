@@ -22,16 +22,6 @@ constexpr weight_type types[] = {weight_type::f32,  weight_type::f16,  weight_ty
                                  weight_type::q4_0, weight_type::q4_1, weight_type::q5_0, weight_type::q5_1,
                                  weight_type::q4_k, weight_type::q5_k, weight_type::q6_k};
 
-double relative_error(const std::vector<float>& got, const std::vector<float>& expected) {
-  REQUIRE(got.size() == expected.size());
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    difference += std::pow(static_cast<double>(got[i]) - expected[i], 2);
-    size += std::pow(static_cast<double>(expected[i]), 2);
-  }
-  return std::sqrt(difference / size);
-}
-
 // A number that is kept moves by half a step of its type; attention averages, and a block adds no more than the stream holds, so
 // the logits of calm models move by no more than their values do.
 double logits_move(kv_type type) {
@@ -42,10 +32,6 @@ double logits_move(kv_type type) {
   case kv_type::int4: return 1e-1;
   }
   return 0;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 random_model_sizes sizes_for(architecture arch) {

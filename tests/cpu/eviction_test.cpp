@@ -44,21 +44,6 @@ std::vector<float> scores_of(backend_scene& scene, const std::vector<token_id>& 
   return std::move(done.sequences[0].scores);
 }
 
-double relative_error(const std::vector<float>& got, const std::vector<float>& expected) {
-  REQUIRE(got.size() == expected.size());
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    difference += std::pow(static_cast<double>(got[i]) - expected[i], 2);
-    size += std::pow(static_cast<double>(expected[i]), 2);
-  }
-  return std::sqrt(difference / size);
-}
-
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
-
 } // namespace
 
 TEST_CASE("scores are what the reference attends to, by the most and by the sum, and have the same bits on any number of threads") {

@@ -1,8 +1,6 @@
 // Going on from a kept state: the same bits as computing the prompt.
 #include <doctest/doctest.h>
 
-#include <cstring>
-
 #include "tests/cpu/backend_scene.hpp"
 
 using namespace troupe;
@@ -11,10 +9,6 @@ using namespace troupe::tests;
 namespace {
 
 constexpr std::uint64_t seed = 5;
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
 
 sequence_step resuming(std::uint64_t number, int position, std::shared_ptr<const page_table> pages, prompt_state_ptr state) {
   auto s = backend_scene::step(number, {}, position, std::move(pages));

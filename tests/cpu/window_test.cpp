@@ -50,20 +50,6 @@ std::vector<float> feed(backend_scene& scene, const std::vector<token_id>& token
   return scene.logits(1);
 }
 
-double relative_error(const std::vector<float>& got, const std::vector<float>& expected) {
-  REQUIRE(got.size() == expected.size());
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    difference += std::pow(static_cast<double>(got[i]) - expected[i], 2);
-    size += std::pow(static_cast<double>(expected[i]), 2);
-  }
-  return std::sqrt(difference / size);
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-
 } // namespace
 
 TEST_CASE("a window hides whole pages between the sinks and the last ones, and brings the sinks nearer by as much") {
