@@ -28,7 +28,7 @@ int batch_schedule::room_wanted(const batch_sequence& s) const {
     return s.length();
   if (!s.eviction_due())
     return std::min(s.length() - s.evicted, s.request.budget_tokens);
-  if (s.read_again < s.request.budget_tokens)
+  if (s.to_be_read_again())
     return s.request.budget_tokens + reading_rows();
   // What stays goes to pages of its own, with room for one more.
   return (s.shared_pages() + static_cast<int>(pages_for(s.request.keep_tokens() + 1))) * limits::page_tokens;

@@ -88,6 +88,7 @@ struct batch_sequence {
     return i < held.size() ? held[i] : at + evicted;
   }
   bool eviction_due() const noexcept { return budgeted() && position() == request.budget_tokens && remaining() > 0; }
+  bool to_be_read_again() const noexcept { return eviction_due() && read_again < request.budget_tokens; }
   // It holds pages that it can't write, beside as many as it needs.
   bool shares_in_vain() const noexcept {
     return budgeted() && ((eviction_due() && shared_pages() > 0) || lease_pages > static_cast<int>(pages->size()));

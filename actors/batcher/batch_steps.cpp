@@ -37,7 +37,7 @@ void batch_schedule::start_step(batch_actions& out) {
     if (runnable(*s)) {
       if (s->suspect && !suspect)
         suspect = s;
-      if (s->eviction_due() && s->read_again < s->request.budget_tokens) {
+      if (s->to_be_read_again()) {
         if (!reading || s->last_step < reading->last_step)
           reading = s;
         continue;
@@ -79,13 +79,12 @@ int batch_schedule::add_to_plan(step_plan& plan, batch_sequence& s, int most) {
   s.last_step = next_step_;
   if (s.copy)
     plan.copies.push_back(*s.copy);
-  if (s.eviction_due()) {
-    if (s.read_again < s.request.budget_tokens) {
-      plan.sequences.push_back(reading_of(s));
-      return static_cast<int>(plan.sequences.back().tokens.size());
-    }
-    plan.compactions.push_back(evict(s));
+  if (s.to_be_read_again()) {
+    plan.sequences.push_back(reading_of(s));
+    return static_cast<int>(plan.sequences.back().tokens.size());
   }
+  if (s.eviction_due())
+    plan.compactions.push_back(evict(s));
   const int tokens = std::min(s.room(), most);
   sequence_step part;
   part.id = s.request.id;

@@ -12,8 +12,7 @@ namespace {
 constexpr int page_tokens = limits::page_tokens;
 constexpr int spare_pages_max = 16; // a step reads no more of a prompt than fits there once the window is left
 
-} // namespace
-
+// The window within a context: all its pages but a few that take the place of those left behind.
 result<context_choice> plan_window(int context_tokens, int sink_tokens) {
   context_choice out;
   const int pages = context_tokens / page_tokens;
@@ -26,6 +25,8 @@ result<context_choice> plan_window(int context_tokens, int sink_tokens) {
                                             std::to_string(least * page_tokens) + " are the least");
   return out;
 }
+
+} // namespace
 
 result<context_choice> choose_context(overflow_policy policy, int context_tokens, int sink_tokens, std::optional<int> wanted,
                                       std::vector<token_id>& prompt) {

@@ -24,7 +24,4 @@ struct context_choice {
 result<context_choice> choose_context(overflow_policy policy, int context_tokens, int sink_tokens, std::optional<int> wanted,
                                       std::vector<token_id>& prompt);
 
-// The window within a context: all its pages but a few that take the place of those left behind. errc::invalid_argument.
-result<context_choice> plan_window(int context_tokens, int sink_tokens);
-
 } // namespace troupe

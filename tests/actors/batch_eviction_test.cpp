@@ -22,14 +22,7 @@ batch_request budgeted(batch_world& world, int prompt, int max_new_tokens, int b
 TEST_CASE("a sequence at its budget is read again, lets most of it stay and goes on within its pages") {
   batch_world world(small_config());
   const auto& s = world.submit(budgeted(world, 30, 300));
-  std::uint32_t most = 0;
-  world.pump();
-  while (!world.schedule().idle()) {
-    REQUIRE(world.end_step());
-    world.pump();
-    world.check();
-    most = std::max(most, world.memory(0).stats().used);
-  }
+  const auto most = world.most_pages_until_idle();
   REQUIRE(s.finished);
   CHECK(s.generated() == 300);
   const auto stats = world.schedule().stats();

@@ -27,14 +27,7 @@ batch_request windowed(batch_world& world, int prompt, int max_new_tokens, int r
 TEST_CASE("an answer goes on beyond its context in the pages it has, and gives the tokens of its oracle") {
   batch_world world(small_config());
   const auto& s = world.submit(windowed(world, 30, 600));
-  std::uint32_t most = 0;
-  world.pump();
-  while (!world.schedule().idle()) {
-    REQUIRE(world.end_step());
-    world.pump();
-    world.check();
-    most = std::max(most, world.memory(0).stats().used);
-  }
+  const auto most = world.most_pages_until_idle();
   REQUIRE(s.finished);
   CHECK(s.finished->reason == sequence_end::length);
   CHECK(s.generated() == 600);

@@ -468,6 +468,18 @@ void batch_world::run_until_idle(int steps_max) {
   }
 }
 
+std::uint32_t batch_world::most_pages_until_idle() {
+  std::uint32_t most = 0;
+  pump();
+  while (!schedule_->idle()) {
+    REQUIRE(end_step());
+    pump();
+    check();
+    most = std::max(most, memory(0).stats().used);
+  }
+  return most;
+}
+
 void batch_world::kill_shard(std::uint32_t index) {
   note("kill shard " + std::to_string(index));
   shards_[index].memory.reset();

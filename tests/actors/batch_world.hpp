@@ -59,6 +59,7 @@ public:
   bool fail_step();
   void turn() { pump(); end_step(); pump(); }
   void run_until_idle(int steps_max = 100'000);
+  std::uint32_t most_pages_until_idle(); // used at a time in the first shard
 
   void kill_shard(std::uint32_t shard);         // its memory and what was under way to it are gone
   void notice_lost(std::uint32_t shard);        // the schedule hears of it
